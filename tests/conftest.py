@@ -34,6 +34,7 @@ pytest_plugins = [
     "tests.side_by_side",
     "tests.short_reports",
     "tests.counts",
+    "tests.times",
     "tests.tables",
     "tests.live.faults.table",
     "tests.live.faults.fixtures",

@@ -9,13 +9,13 @@ from contextlib import closing
 
 # Below Linux's ephemeral range (32768 and up): a port from inside it can be taken by any outgoing connection
 # between choosing and binding, or while a killed daemon waits to be started again.
-_LOWEST, _HIGHEST = 20_000, 32_000
+_PORTS = range(20_000, 32_000)
 
 
 def free_ports(names: Iterable[str]) -> dict[str, int]:
     """Choose a port for each name that is free now, and that no process of this program chooses until this one ends."""
     wanted = list(names)
-    candidates = random.sample(range(_LOWEST, _HIGHEST), _HIGHEST - _LOWEST)
+    candidates = random.sample(_PORTS, len(_PORTS))
     free = (port for port in candidates if _reserve(port))
     return dict(zip(wanted, free, strict=False))
 

@@ -96,9 +96,11 @@ class ClusterDoctorOperator(TellingOperator):
 
     def _report(self) -> DoctorReport:
         baseline = self._baseline()
+        return without_accepted(self._examined(), baseline, datetime.now(UTC).date())
+
+    def _examined(self) -> DoctorReport:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            report = examine_cluster(cluster, Subjects())
-        return without_accepted(report, baseline, datetime.now(UTC).date())
+            return examine_cluster(cluster, Subjects())
 
     def _baseline(self) -> Baseline:
         if self.accepted is not None:

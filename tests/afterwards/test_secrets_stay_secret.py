@@ -48,7 +48,7 @@ def scratch() -> Iterator[Path]:
 
 
 def test_what_is_looked_for_are_the_secrets_that_were_used(secrets: frozenset[bytes]) -> None:
-    keytabs = [*OWN.run.glob("pytest/tests/**/minicluster?/keytabs/streamer.keytab")]
+    keytabs = [*OWN.run.glob("pytest/**/minicluster?/keytabs/streamer.keytab")]
     assert keytabs
     for keytab in keytabs:
         assert keys_of(keytab)
@@ -72,7 +72,7 @@ def test_no_file_of_the_run_holds_a_secret(secrets: frozenset[bytes], scratch: P
     """Logs of tasks, containers and servers; Airflow's database with XComs, rendered fields and triggers; its API's
     answers; and what is left in temporary folders.
     """
-    places = [OWN.run / "pytest/tests", memory_of(OWN.run), *OWN.run.glob("*/tmp"), *OWN.run.glob("*/airflow")]
+    places = [OWN.run / "pytest", memory_of(OWN.run), *OWN.run.glob("*/tmp"), *OWN.run.glob("*/airflow")]
     found = where_any_is(secrets, places, scratch, not_below=_AT_HOME)
     assert not [path for path in found if not path.endswith(_HADOOPS_OWN) and not any(own in path for own in _OF_TESTS)]
 

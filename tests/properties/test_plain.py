@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, timedelta
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.plain import plain
-from tests.unit.test_plain import Colour, Inner
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.just(Inner(Colour.RED, timedelta(seconds=2)))
-
-
+DATACLASS = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, datetime(2026, 3, 1, tzinfo=UTC))
+LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.just(DATACLASS)
 VALUES = st.recursive(
     LEAVES | st.datetimes(timezones=st.just(UTC)) | st.timedeltas() | st.frozensets(st.text()),
     lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner),

@@ -27,7 +27,7 @@ from airflow_kstream.model.tokens import TokenLifetimes
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-# As the servers of a minicluster told it; tests/real/cluster/test_doctor.py compares it with what they tell now.
+# As the servers of a minicluster told it; tests/contract/test_server_conf.py compares it with what they tell now.
 SERVED: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name("served.json").read_text())
 REFUSED = Unasked("the configuration", "read its configuration on http://server: it answered 403", "a place in its acl")
 _IDLE = "ipc.client.connection.maxidletime"

@@ -26,7 +26,11 @@ _WHY = Origin("fake", "the protocol asks for it")
 
 @dataclass
 class FakeEngine:
-    """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed."""
+    """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed.
+
+    `at_preflight` happens during each check of the host, and can raise; `at_submit` when a client begins. Its client's
+    next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before.
+    """
 
     hdfs: SimHdfs
     yarn: SimYarn
@@ -34,6 +38,10 @@ class FakeEngine:
     ignores_stops: bool = False
     calls: list[str] = field(default_factory=list)
     files: tuple[str, ...] = ()
+    at_preflight: Callable[[], object] = lambda: None
+    at_submit: Callable[[], object] = lambda: None
+    ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
+    submits: bool = False
 
     def submission(self, order: SubmissionOrder) -> Submission:
         fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
@@ -42,6 +50,7 @@ class FakeEngine:
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")
+        self.at_preflight()
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": Size(1024)}, files=self.files)
@@ -49,12 +58,20 @@ class FakeEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
+        self.at_submit()
+        end = self.ends.pop(0) if self.ends else SubmitOutcome(0, "")
+        if isinstance(end, BaseException):
+            raise end
+        if end.exit_code == 0 or self.submits:
+            self._start(submission)
+        return end
+
+    def _start(self, submission: Submission) -> None:
         _, _, tags, _, fence = submission.argv()
         assert fence in self.hdfs.files, "the cluster localises the fence before the job starts"
         app = self.yarn.start(frozenset(tags.split(",")))
         self.hdfs.write(f"/tmp/fake/{app.id}/job.graph", "with a keytab in it")
         self.calls.append(f"submitted {app.id}")
-        return SubmitOutcome(0, "")
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         return tuple(self._point(path) for path in spec.checkpoints)

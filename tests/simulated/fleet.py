@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.observability import stats
 from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.clients.kerberos import tickets
@@ -30,13 +31,24 @@ from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.generation import Position, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, tasks
-from airflow_kstream.operators import claimed_streams, fleet_look, policy_edits, stream_control, vanished_streams
+from airflow_kstream.operators import (
+    claimed_streams,
+    fleet_look,
+    housekeeping,
+    policy_edits,
+    stream_control,
+    token_look,
+    vanished_streams,
+)
 from airflow_kstream.operators import streams as operators
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
+from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
 from airflow_kstream.operators.fleet_look import FleetLookOperator
+from airflow_kstream.operators.housekeeping import HousekeepingOperator
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.token_look import TokenLookOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.states import recorder
 from airflow_kstream.states import tasks as reports
@@ -47,6 +59,7 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.tokens import expiry
 from airflow_kstream.triggers import policy_edits as edits_read
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
@@ -58,6 +71,17 @@ from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session
 from tests.simulated.virtual_time import VirtualLoop, at_once, run
 from tests.simulated.yarn import WEEK
 
+_TASKS = (
+    StreamTrigger,
+    SparkStreamOperator,
+    VanishedStreamsOperator,
+    StreamControlOperator,
+    FleetLookOperator,
+    PolicyEditsOperator,
+    HousekeepingOperator,
+    TokenLookOperator,
+    ClusterDoctorOperator,
+)
 CONNECTION = "simulated"
 START = datetime(2026, 3, 1, tzinfo=UTC)
 FIELDS = {
@@ -137,6 +161,10 @@ class Fleet:
         self.store_fails: Exception | None = None
         # Seconds that each reading takes.
         self.store_slow = 0.0
+        # They get the key before a triggerer reads or writes it, and what a task writes: they can wait, and raise.
+        self.at_read: Callable[[str], Awaitable[object]] = _nothing
+        self.at_write: Callable[[str], Awaitable[object]] = _nothing
+        self.at_tasks_write: Callable[[str], object] = lambda uri: None
         self.notifiers_hang = False
         # By stream: its servers have no configuration that a doctor could read.
         self.foretold: dict[str, tuple[str, ...]] = {}
@@ -145,47 +173,39 @@ class Fleet:
         self._caplog = caplog
         caplog.set_level(logging.INFO)
         patch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
-        patch.setattr(tickets, "acquire", lambda identity, cache: timedelta(hours=10))
-        patch.setattr(time, "sleep", self.clock.sleep)
-        patch.setattr(time, "monotonic", lambda: (self.clock.now() - START).total_seconds())
-        patch.setattr(polling, "_clusters", {})
-        patch.setattr(polling, "_environments", {})
-        patch.setattr(polling, "_turns", {})
-        patch.setattr(polling, "_together", {})
-        patch.setattr(polling, "_tellers", {})
-        patch.setattr(ledgers, "get", self._read_store)
-        patch.setattr(ledgers, "put", self._write_store)
-        patch.setattr(tasks, "get", lambda uri, key: self.store.get((uri, key)))
-        patch.setattr(tasks, "put", lambda uri, key, value: self.store.update({(uri, key): value}))
-        patch.setattr(tasks, "delete", lambda uri, key: self.store.pop((uri, key), None))
-        patch.setattr(outbox, "in_thread", self._notifiers_thread)
-        patch.setattr(polling, "open_session", self._triggerers_session)
-        for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
-            patch.setattr(module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more))
-        for module in (operators, claimed_streams, vanished_streams, acting, stream_control, fleet_look):
-            patch.setattr(module, "open_session", self.workers_session)
-        for module in (operators, vanished_streams, stream_control):
-            patch.setattr(module, "engine_of", lambda spec, spark=None: self.engine_of(spec))
-        patch.setattr(operators, "datetime", self._host_clock())
-        patch.setattr(operators, "foretell", lambda session, stream="": self.foretold)
-        patch.setattr(policy_edits, "datetime", self._host_clock())
-        patch.setattr(reports, "datetime", self._host_clock())
-        patch.setattr(triggers, "datetime", self._host_clock())
-        patch.setattr(telling, "datetime", self._host_clock())
-        patch.setattr(polling, "datetime", self._host_clock())
-        patch.setattr(
-            "airflow_kstream.metrics.stats.gauge", lambda name, value, tags=None: self.gauges[name].append(value)
+        for part, name, simulated in self._parts():
+            # Airflow makes operators and triggers of plain data, in processes of their own: they find their servers,
+            # clocks and stores by the names of modules.
+            patch.setattr(part, name, simulated)
+
+    def _parts(self) -> Iterator[tuple[Any, str, Any]]:
+        """Yield what is simulated: the module or class, the name in it, and what stands for it."""
+        workers = operators, claimed_streams, vanished_streams, stream_control, fleet_look, housekeeping, token_look
+        clock = self._host_clock()
+        yield tickets, "acquire", lambda identity, cache: timedelta(hours=10)
+        yield time, "sleep", self.clock.sleep
+        yield time, "monotonic", lambda: (self.clock.now() - START).total_seconds()
+        yield from (
+            (polling, f"_{known}", {}) for known in ("clusters", "environments", "turns", "together", "tellers")
         )
-        for task in (
-            StreamTrigger,
-            SparkStreamOperator,
-            VanishedStreamsOperator,
-            StreamControlOperator,
-            FleetLookOperator,
-            PolicyEditsOperator,
-        ):
-            # Airflow's own loggers bypass pytest's.
-            patch.setattr(task, "log", logging.getLogger("task"))
+        yield ledgers, "get", self._read_store
+        yield ledgers, "put", self._write_store
+        yield tasks, "get", lambda uri, key: self.store.get((uri, key))
+        yield tasks, "put", self._write_as_task
+        yield tasks, "delete", lambda uri, key: self.store.pop((uri, key), None)
+        yield outbox, "in_thread", self._notifiers_thread
+        yield polling, "open_session", self._triggerers_session
+        yield from ((module, "open_session", self.workers_session) for module in (*workers, acting))
+        for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
+            yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
+        for module in (operators, vanished_streams, stream_control):
+            yield module, "engine_of", lambda spec, spark=None: self.engine_of(spec)
+        yield operators, "foretell", lambda session, stream="": self.foretold
+        for module in (operators, policy_edits, reports, triggers, telling, polling, expiry):
+            yield module, "datetime", clock
+        yield stats, "gauge", lambda name, value, tags=None: self.gauges[name].append(value)
+        # Airflow's own loggers bypass pytest's.
+        yield from ((task, "log", logging.getLogger("task")) for task in _TASKS)
 
     def declare(self, *names: str, **changed: Any) -> None:
         """Let these streams run, their first generation claimed and committed."""
@@ -321,11 +341,17 @@ class Fleet:
     async def _read_store(self, uri: str, key: str) -> Any:
         self.store_reads[key] += 1
         await asyncio.sleep(self.store_slow)
+        await self.at_read(key)
         if self.store_fails:
             raise self.store_fails
         return json.loads(json.dumps(self.store.get((uri, key))))
 
+    def _write_as_task(self, uri: str, key: str, value: Any) -> None:
+        self.at_tasks_write(uri)
+        self.store[uri, key] = value
+
     async def _write_store(self, uri: str, key: str, value: Any) -> None:
+        await self.at_write(key)
         if self.store_fails:
             raise self.store_fails
         self.store_writes += key == ledgers.KEY
@@ -343,6 +369,10 @@ class Fleet:
                 return clock.now()
 
         return HostClock
+
+
+async def _nothing(key: str) -> None:
+    """Let the store answer at once."""
 
 
 def context() -> Context:

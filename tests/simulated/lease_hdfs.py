@@ -51,7 +51,8 @@ class SimFile:
 class SimulatedHdfs(Clock):
     """A simulated NameNode with its DataNodes and clock. `events` are changes at a time counted from the start.
 
-    Each DataNode closes `per_second` files once its heartbeat has told it of them.
+    Each DataNode closes `per_second` files once its heartbeat has told it of them. `at_answer` hears each answer to a
+    request for recovery, with its path.
     """
 
     files: dict[str, SimFile] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class SimulatedHdfs(Clock):
     most_in_flight: dict[str, int] = field(default_factory=dict)
     polls: int = 0
     beats: list[timedelta] = field(default_factory=list)
+    at_answer: Callable[[str, object], object] = lambda path, answer: None
     _expected: dict[str, Fingerprint] = field(default_factory=dict)
 
     # The run.
@@ -158,6 +160,8 @@ class SimulatedHdfs(Clock):
             self.requests.append((self.time, path))
         self._answer(self.latency * len(paths) / 32)
         answers = [self._answer_request(path) for path in paths]
+        for path, answer in zip(paths, answers, strict=True):
+            self.at_answer(path, answer)
         self._count_in_flight()
         return answers
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -26,17 +29,28 @@ SPEC = replace(
 )
 
 
+@dataclass
+class SimKdc:
+    """A KDC that grants every ticket for ten hours; `at_request` happens before, and can raise."""
+
+    at_request: Callable[[], object] = lambda: None
+
+    def acquire(self, identity: Identity, cache: Path) -> timedelta:
+        self.at_request()
+        return timedelta(hours=10)
+
+
 class Life:
     """A stream of the fake engine."""
 
     def __init__(self) -> None:
-        self.clock = SimClock()
+        self.clock, self.kdc = SimClock(), SimKdc()
         self.hdfs, self.yarn = SimHdfs(self.clock), SimYarn(self.clock)
         self.use(self.hdfs)
 
-    def use(self, hdfs: SimHdfs, engine: FakeEngine | None = None) -> None:
-        """Speak to this HDFS from now on, and run with this engine."""
-        self.hdfs = hdfs
+    def use(self, hdfs: SimHdfs, engine: FakeEngine | None = None, yarn: SimYarn | None = None) -> None:
+        """Speak to these servers from now on, and run with this engine."""
+        self.hdfs, self.yarn = hdfs, yarn or self.yarn
         self.engine = engine or FakeEngine(hdfs, self.yarn)
         self.run = StreamRun(session_of(hdfs, self.yarn), SPEC, self.engine)
         self._watch = Watch(self.run.session, lambda spec: self.engine, again=True)

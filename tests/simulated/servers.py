@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -65,7 +66,8 @@ class SimHdfs:
     """Files by path; a folder is what has a file. It knows no checkpoints: an engine that reads Spark's fails here.
 
     `owners` are those of folders that were made and of files that were written; another user writes in no such folder
-    unless its mode lets everybody.
+    unless its mode lets everybody. `at_request` is told each request and its path before the answer: it can raise, or
+    let something happen meanwhile.
     """
 
     clock: SimClock
@@ -75,6 +77,7 @@ class SimHdfs:
     whoami: str = "streamer"
     refused: tuple[str, ...] = ()
     owners: dict[str, str] = field(default_factory=dict)
+    at_request: Callable[[str, str], object] = lambda request, path: None
 
     def user(self) -> str:
         return self.whoami
@@ -83,6 +86,7 @@ class SimHdfs:
         return self.clock.now()
 
     def status(self, path: str) -> FileStatus:
+        self.at_request("status", path)
         if path not in self.files and path != "/" and not any(name.startswith(path + "/") for name in self.files):
             raise NotFound(path)
         return self._status(path, "")
@@ -96,6 +100,7 @@ class SimHdfs:
         return FileStatus(name, len(text), modified, is_folder=False, owner=owner)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
+        self.at_request("list", path)
         start = path + "/"
         children = {name[len(start) :].partition("/")[0] for name in self.files if name.startswith(start)}
         return tuple(self._status(start + child, child) for child in sorted(children))
@@ -110,10 +115,12 @@ class SimHdfs:
         return frozenset(file.name for file in self.list(path))
 
     def read(self, path: str) -> str:
+        self.at_request("read", path)
         self.status(path)
         return self.files[path][0]
 
     def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
+        self.at_request("write", path)
         text = content.decode() if isinstance(content, bytes) else content
         if path in self.files and not overwrite:
             raise Conflict(path)
@@ -137,12 +144,14 @@ class SimHdfs:
         self.rename_over(source, target)
 
     def rename_over(self, source: str, target: str) -> None:
+        self.at_request("rename", target)
         self.status(source)
         self._require_rights(target)
         self.files[target] = self.files.pop(source)
         self.owners[target] = self.owners.pop(source, self.whoami)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
+        self.at_request("delete", path)
         gone = [name for name in self.files if name == path or name.startswith(path + "/")]
         if gone and gone != [path] and not recursive:
             raise Conflict(f"{path} is non empty", tried=f"delete {path}")
@@ -165,7 +174,11 @@ class SimHdfs:
 
 @dataclass
 class SimYarn:
-    """Applications by id, in the order of their start."""
+    """Applications by id, in the order of their start.
+
+    `at_request` is told each question, and what it is about, before the answer: it can raise, or let something happen
+    meanwhile. Its clock is ahead of everybody else's by `skew`.
+    """
 
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
@@ -173,6 +186,8 @@ class SimYarn:
     scheduler: Queues = field(
         default_factory=lambda: Queues((Queue("root.default", "RUNNING", Size(8192), Size(4096)),), True)
     )
+    at_request: Callable[[str, str], object] = lambda request, about: None
+    skew: timedelta = timedelta()
 
     def user(self) -> str | None:
         return self.whoami
@@ -195,12 +210,15 @@ class SimYarn:
         return self.apps[app.id]
 
     def applications(self, tag: str) -> tuple[Application, ...]:
+        self.at_request("applications", tag)
         return tuple(app for app in self.apps.values() if tag in app.tags)
 
     def running_as(self, user: str) -> tuple[Application, ...]:
+        self.at_request("running_as", user)
         return tuple(app for app in self.apps.values() if app.user == user and app.alive)
 
     def queues(self) -> Queues:
+        self.at_request("queues", "")
         return self.scheduler
 
     def application(self, application_id: str) -> Application:
@@ -210,6 +228,7 @@ class SimYarn:
 
     def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         """It never restarts, and there is no second one."""
+        self.at_request("confirm_absence", of)
 
     def active(self) -> str:
         return "http://rm:8088"
@@ -219,7 +238,8 @@ class SimYarn:
         return ClusterInfo(address, "ACTIVE", "3.4.3", datetime.fromtimestamp(0, UTC))
 
     def time_since(self, moment: datetime) -> timedelta:
-        return self.clock.now() - moment
+        self.at_request("time_since", "")
+        return self.clock.now() + self.skew - moment
 
     def driver_places(self, application_id: str) -> frozenset[ContainerPlace]:
         return frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -53,10 +53,10 @@ class Connections:
             lacks = self._world.now < self._world.without_conf_until.get(program.keeper, 0.0)
             return self._lost[conn_id] if lacks else self._of[conn_id]
 
-        with (
-            patch.object(BaseHook, "get_connection", lambda conn_id: self._of[conn_id]),
-            patch.object(BaseHook, "aget_connection", aget),
-        ):
+        with ExitStack() as stack:
+            for name, get in (("get_connection", lambda conn_id: self._of[conn_id]), ("aget_connection", aget)):
+                # Airflow's database is another for each process of this simulation.
+                stack.enter_context(patch.object(BaseHook, name, get))
             yield
 
 

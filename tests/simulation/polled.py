@@ -22,6 +22,7 @@ from unittest.mock import patch
 from airflow.sdk import Context
 from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.observability import stats
 from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.model.errors import KstreamError
@@ -193,18 +194,20 @@ def airflow(world: World) -> Iterator[None]:
         # Airflow writes each line of a client's, which takes as long as its request here.
         logging.disable(logging.INFO)
         stack.callback(logging.disable, logging.NOTSET)
-        for module, name in KEPT:
-            stack.enter_context(patch.object(module, name, getattr(module, name)))
-        for logger in (poller, lanes, StreamTrigger, SparkStreamOperator):
-            stack.enter_context(patch.object(logger, "log", log))
-        for module, reads, writes in ((ledgers, aget, aput), (tasks, get, put)):
-            stack.enter_context(patch.object(module, "get", reads))
-            stack.enter_context(patch.object(module, "put", writes))
-        stack.enter_context(patch.object(shared, "ThreadPoolExecutor", Pool))
-        stack.enter_context(patch("airflow_kstream.metrics.stats.gauge", lambda *of, **tags: None))
+        stores = ((ledgers, aget, aput), (tasks, get, put))
+        for module, name, value in (
+            *((module, name, getattr(module, name)) for module, name in KEPT),
+            *((logger, "log", log) for logger in (poller, lanes, StreamTrigger, SparkStreamOperator)),
+            *((module, "get", reads) for module, reads, _ in stores),
+            *((module, "put", writes) for module, _, writes in stores),
+            (shared, "ThreadPoolExecutor", Pool),
+            (stats, "gauge", lambda *of, **tags: None),
+            # There is no task runner of Airflow's.
+            (ExecutorSafeguard, "test_mode", True),
+        ):
+            # An operator and a trigger get all of this from the Airflow that runs them, and none runs here.
+            stack.enter_context(patch.object(module, name, value))
         stack.enter_context(world.connections.stored())
-        # There is no task runner of Airflow's.
-        stack.enter_context(patch.object(ExecutorSafeguard, "test_mode", True))
         yield
 
 

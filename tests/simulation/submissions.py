@@ -6,13 +6,14 @@ import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from airflow_kstream.clients import spark
 from tests.simulation.jobs import BROKEN, Order
 from tests.simulation.virtual import Killed, Program, SimulationError, current
 
@@ -46,7 +47,10 @@ class SparkSubmit:
             STDOUT=subprocess.STDOUT,
             TimeoutExpired=subprocess.TimeoutExpired,
         )
-        with patch("airflow_kstream.clients.spark.subprocess", module), patch.object(os, "killpg", self._killed):
+        with ExitStack() as stack:
+            for owner, name, value in ((spark, "subprocess", module), (os, "killpg", self._killed)):
+                # A real child would live by the machine's clock.
+                stack.enter_context(patch.object(owner, name, value))
             try:
                 yield
             finally:

@@ -67,16 +67,13 @@ def test_recovery_never_requests_a_changed_file_and_ends_every_file_once(
 def test_recovery_never_repeats_a_request_too_soon(hdfs: SimulatedHdfs) -> None:
     hdfs.version = "3.4.3"
     accepted: dict[str, timedelta] = {}
-    requested = hdfs._answer_request
 
-    def history(path: str) -> object:
-        answer = requested(path)
+    def note(path: str, answer: object) -> None:
         if answer is False:
             last = accepted.get(path, -2 * AGAIN_AFTER)
             # Around a failover it is unknown which NameNode received the request.
             assert hdfs.time - last >= AGAIN_AFTER or last <= hdfs.active_since + 5 * SECOND
             accepted[path] = hdfs.time
-        return answer
 
-    hdfs._answer_request = history  # type: ignore[method-assign, assignment]
+    hdfs.at_answer = note
     hdfs.recover()

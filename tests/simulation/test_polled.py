@@ -10,11 +10,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import pytest
-
 from airflow_kstream.policy.streams.turns import Turns
 from airflow_kstream.triggers import poller
-from tests.simulation.checks import BLIND, UNWOKEN
 from tests.simulation.families import plan
 from tests.simulation.history import History, run
 from tests.simulation.loops import Loop
@@ -89,17 +86,8 @@ def test_a_conf_folder_that_is_back_opens_the_sessions_again() -> None:
     assert FIRES not in history.story
 
 
-def test_a_poller_that_wakes_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "reason_to_wake", lambda *_: "")
-    away = Happening("NameNodes away", at=600.0, seconds=1200.0)
-    history = run(Plan("polled", (away,), ends=3000.0, polled=POLLED))
-    assert UNWOKEN in history.promises, str(history)
-
-
-def test_a_poller_that_only_beats_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller.ClusterPoller, "_begin_what_is_due", lambda _: None)
-    history = run(Plan("polled", ends=3000.0, polled=POLLED, max_lifetime=2400.0))
-    assert BLIND in history.promises, str(history)
+def test_namenodes_that_are_away_for_long_wake_the_task_in_time() -> None:
+    lived(Happening("NameNodes away", at=600.0, seconds=1200.0), ends=3000.0)
 
 
 def test_a_polled_plan_brings_the_same_history_again() -> None:

@@ -14,9 +14,10 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
-from typing import Self
+from types import ModuleType
+from typing import Any, Self
 from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
@@ -249,13 +250,17 @@ def virtual() -> Iterator[None]:
 
     chances = random.getstate()
     random.seed(0)
-    with (
-        patch.object(time, "time", lambda: program.time if (program := current()) else real_time()),
-        patch.object(time, "monotonic", lambda: program.monotonic if (program := current()) else real_monotonic()),
-        patch.object(time, "sleep", sleep),
-        patch.object(uuid, "uuid4", uuid4),
-        _virtual_datetimes(),
-    ):
+    virtual_ones: dict[tuple[ModuleType, str], Callable[..., Any]] = {
+        (time, "time"): lambda: program.time if (program := current()) else real_time(),
+        (time, "monotonic"): lambda: program.monotonic if (program := current()) else real_monotonic(),
+        (time, "sleep"): sleep,
+        (uuid, "uuid4"): uuid4,
+    }
+    with ExitStack() as stack:
+        for (module, name), value in virtual_ones.items():
+            # Whole programs live by this clock, libraries included, and no two draw the same number.
+            stack.enter_context(patch.object(module, name, value))
+        stack.enter_context(_virtual_datetimes())
         try:
             yield
         finally:

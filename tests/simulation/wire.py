@@ -9,7 +9,7 @@ import io
 import json
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, Self, TypeVar
@@ -22,6 +22,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3 import HTTPHeaderDict
 from urllib3.response import HTTPResponse
 
+from airflow_kstream.clients import spnego_auth, yarn_failover
 from tests.simulation.virtual import Killed, Program, SimulationError, current
 
 T = TypeVar("T")
@@ -120,14 +121,18 @@ class Wire:
             program = current()
             return self.send(program, request, **kwargs) if program else real(adapter, request, *args, **kwargs)
 
-        with (
-            # Python 3.11 computes it at each isinstance with a protocol, of which requests makes seven a request.
-            patch.object(typing, "_get_protocol_attrs", cache(getattr(typing, "_get_protocol_attrs"))),  # noqa: B009
-            patch.object(HTTPAdapter, "send", send),
-            patch("airflow_kstream.clients.spnego_auth.spnego_auth", lambda identity: None),
-            # Its threads would be no program's.
-            patch("airflow_kstream.clients.yarn_failover.ThreadPoolExecutor", _InTurn),
-        ):
+        protocols = "_get_protocol_attrs"
+        with ExitStack() as stack:
+            for module, name, value in (
+                # Python 3.11 computes it at each isinstance with a protocol, of which requests makes seven a request.
+                (typing, protocols, cache(getattr(typing, protocols))),
+                (HTTPAdapter, "send", send),
+                (spnego_auth, "spnego_auth", lambda identity: None),
+                # Its threads would be no program's.
+                (yarn_failover, "ThreadPoolExecutor", _InTurn),
+            ):
+                # The product's own clients speak here: what is simulated begins below them.
+                stack.enter_context(patch.object(module, name, value))
             yield
 
     def send(

@@ -1,94 +1,92 @@
-"""Markers by folder: `-m unit`, `-m cluster`, `-m airflow` and the like select what lies in a folder."""
+"""Folders and their markers: `-m unit`, `-m airflow` and the like select what lies in one, and what it may import."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import FOLDERS, TESTS, other_folder, pytest_collection_modifyitems
 
-
-@pytest.fixture
-def collected(request: pytest.FixtureRequest) -> pytest.Item:
-    """This very test, as pytest collected it."""
-    item = request.node
-    assert isinstance(item, pytest.Item)
-    return item
+PURE = ("unit", "properties", "simulation")
+# Folders without tests, which all others may import.
+HELPERS = ("simulated", "live", "secrets", "mutants")
 
 
-def marks_of(path: Path, item: pytest.Item) -> set[str]:
-    """Return the markers that a test gets when it is collected from `path`."""
-    moved = pytest.Function.from_parent(item.parent, name="moved", callobj=lambda: None)
-    moved.path = path
-    pytest_collection_modifyitems([moved])
-    return {mark.name for mark in moved.own_markers}
-
-
-def test_a_collected_test_has_the_marker_of_its_folder(collected: pytest.Item) -> None:
-    assert {mark.name for mark in collected.iter_markers()} & set(FOLDERS) == {"unit"}
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_test_below_a_folder_gets_that_marker_alone(collected: pytest.Item, folder: str) -> None:
-    assert marks_of(TESTS / folder / "streams" / "test_x.py", collected) == {folder}
-
-
-def test_a_test_outside_of_the_folders_gets_no_marker(collected: pytest.Item) -> None:
-    assert marks_of(TESTS / "test_outside.py", collected) == set()
-
-
-def test_properties_take_longest_and_go_before_units(collected: pytest.Item) -> None:
-    def of(file: str) -> pytest.Item:
-        item: pytest.Item = pytest.Function.from_parent(collected.parent, name="moved", callobj=lambda: None)
+def moved(request: pytest.FixtureRequest, *files: str) -> list[pytest.Item]:
+    """Return tests as pytest collected them from these files."""
+    items: list[pytest.Item] = []
+    for file in files:
+        item: pytest.Item = pytest.Function.from_parent(request.node.parent, name="moved", callobj=lambda: None)
         item.path = TESTS / file
-        return item
-
-    items = [of(f"{folder}/test_x.py") for folder in ("unit", "properties", "loopback", "cluster")]
+        items.append(item)
     pytest_collection_modifyitems(items)
-    assert [item.path.parent.name for item in items] == ["cluster", "properties", "loopback", "unit"]
+    return items
 
 
-def test_no_unit_draws_values_or_serves() -> None:
-    """Units are the inner loop: what takes longer lies in another folder."""
-    longer = re.compile(r"^@given\b|^from tests\.loopback\b|HTTPServer\(", re.MULTILINE)
-    assert [path for path in (TESTS / "unit").rglob("*.py") if longer.search(path.read_text())] == []
+def test_a_test_below_a_folder_gets_that_marker_alone(request: pytest.FixtureRequest) -> None:
+    assert {mark.name for mark in request.node.iter_markers()} & set(FOLDERS) == {"unit"}
+    items = moved(request, *(f"{folder}/streams/test_x.py" for folder in FOLDERS), "test_outside.py")
+    assert [{mark.name for mark in item.own_markers} for item in items] == [*({folder} for folder in FOLDERS), set()]
 
 
-def test_every_marker_of_a_folder_is_declared(pytestconfig: pytest.Config) -> None:
+def test_the_folders_are_collected_in_the_order_of_their_longest_modules(request: pytest.FixtureRequest) -> None:
+    items = moved(request, *(f"{folder}/test_x.py" for folder in sorted(FOLDERS)))
+    assert [item.path.parent.name for item in items] == list(FOLDERS)
+
+
+def test_every_folder_with_tests_has_a_declared_marker(pytestconfig: pytest.Config) -> None:
     declared = {line.split(":")[0] for line in pytestconfig.getini("markers")}
+    assert {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")} == set(FOLDERS)
     assert set(FOLDERS) <= declared
 
 
-def test_every_folder_with_tests_has_a_marker() -> None:
-    assert {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")} == set(FOLDERS)
-
-
-@pytest.mark.parametrize(
-    ("path", "selected", "left_out"),
-    [
-        ("cluster", "unit", True),
-        ("cluster/test_hdfs.py", "unit", True),
-        ("unit", "unit", False),
-        ("properties", "unit", True),
-        ("loopback/streams/test_stop.py", "unit", True),
-        ("unit/streams/test_horizon.py", "unit", False),
-        ("secrets", "unit", False),
-        ("test_outside.py", "unit", False),
-        ("", "unit", False),
-        ("../benchmarks", "unit", False),
-        ("cluster", "", False),
-        ("cluster", "not unit", False),
-        ("cluster", "simulation", True),
-        ("cluster", "faults", False),
-    ],
+# The path below tests, the marker that is selected, and whether the path is left out.
+LEFT_OUT = (
+    ("airflow", "unit", True),
+    ("contract/test_fsck.py", "unit", True),
+    ("unit", "unit", False),
+    ("unit/streams/test_horizon.py", "unit", False),
+    ("loopback/streams/test_stop.py", "unit", True),
+    ("secrets", "unit", False),
+    ("test_outside.py", "unit", False),
+    ("", "unit", False),
+    ("../benchmarks", "unit", False),
+    ("airflow", "", False),
+    ("airflow", "not unit", False),
+    ("airflow", "simulation", True),
+    # A marker that tests of several folders have.
+    ("slow", "faults", False),
 )
-def test_a_folder_is_left_out_when_the_marker_of_another_is_selected(path: str, selected: str, left_out: bool) -> None:
-    assert other_folder(TESTS / path, selected) is left_out
 
 
-def test_only_faults_are_marked_in_other_folders() -> None:
+def test_a_folder_is_left_out_when_the_marker_of_another_is_selected() -> None:
+    assert [row for row in LEFT_OUT if other_folder(TESTS / row[0], row[1]) is not row[2]] == []
+
+
+def test_no_test_carries_the_marker_of_a_folder_in_another_one() -> None:
     """A marker of a folder selects that folder alone: see `other_folder`."""
     marked = re.compile(rf"mark\.({'|'.join(FOLDERS)})\b")
-    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {"faults"}
+    assert [str(path) for path in TESTS.rglob("*.py") if marked.search(path.read_text())] == []
+
+
+def test_no_unit_draws_values_serves_or_starts_programs() -> None:
+    """Units are the inner loop: what takes longer lies in another folder."""
+    longer = re.compile(r"^(?:@given\b|(?:import|from) (?:airflow|subprocess|http\.server)\b)", re.MULTILINE)
+    assert [str(path) for path in (TESTS / "unit").rglob("*.py") if longer.search(path.read_text())] == []
+
+
+# A module of tests that is imported, by its folder; and what is imported from `tests` itself.
+IMPORTED = re.compile(r"^\s*(?:from|import) tests\.(\w+)|^\s*from tests import (\w+)", re.MULTILINE)
+
+
+def test_no_folder_imports_another_ones_tests() -> None:
+    """What several share lies in `simulated`, `live` or beside the folders; and what is pure needs nothing live."""
+    foreign = [
+        f"{path.relative_to(TESTS)} imports from {name}"
+        for folder in FOLDERS
+        for path in (TESTS / folder).rglob("*.py")
+        for name in sorted({first or second for first, second in IMPORTED.findall(path.read_text())})
+        if ((TESTS / name).is_dir() and name not in (folder, *HELPERS)) or (name == "live" and folder in PURE)
+    ]
+    assert foreign == []

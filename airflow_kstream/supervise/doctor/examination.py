@@ -68,10 +68,14 @@ def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[st
     """
     try:
         with at_most(_PATIENCE):
-            report = examine(cluster_facts(session, Subjects(stream), tries_keys=False))
+            return foretold(examine(cluster_facts(session, Subjects(stream), tries_keys=False)))
     except Exception:
         log.warning("What will go wrong could not be examined", exc_info=True)
         return {}
+
+
+def foretold(report: DoctorReport) -> Mapping[str, tuple[str, ...]]:
+    """Return the sentences of a report about what will go wrong, by stream; none for a stream that has none."""
     names = {name for finding in report.findings for name in finding.streams}
     return {name: sentences for name in sorted(names) if (sentences := report.foretells(name))}
 

@@ -1,4 +1,4 @@
-"""A Hadoop conf folder as Hadoop reads it; tests/real/cluster/test_hadoop_conf.py asks Hadoop itself."""
+"""A Hadoop conf folder as Hadoop reads it; tests/contract/hdfs/test_hadoop_conf.py asks Hadoop itself."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.model.errors import InvalidInput
-from tests.unit.clients.test_hadoop_conf import write
+from tests.hadoop_conf_cases import write_core_site
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from(["${a}", "${b}", "${c}", "x", "$", "}"]))))
 def test_any_references_come_to_an_end(tmp_path_factory: pytest.TempPathFactory, values: dict[str, list[str]]) -> None:
     folder = tmp_path_factory.mktemp("conf")
-    write(folder, {name: "".join(parts) for name, parts in values.items()})
+    write_core_site(folder, {name: "".join(parts) for name, parts in values.items()})
     conf = HadoopConf(str(folder))
     for name, parts in values.items():
         try:

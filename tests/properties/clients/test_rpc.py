@@ -18,7 +18,7 @@ from airflow_kstream.model.formats.protobuf import (
     split_delimited,
     zigzag,
 )
-from tests.loopback.clients.test_rpc import Every, namenode, server_that_says
+from tests.simulated.hadoop_rpc import Every, namenode, server_that_says
 
 UNSIGNED = st.integers(0, 2**64 - 1)
 

@@ -13,15 +13,7 @@ from airflow_kstream.policy.events.hands import (
     Look,
 )
 from airflow_kstream.policy.events.signs import Signs
-from tests.unit.events.test_hands import DAMAGED, needed
-from tests.unit.events.test_signs import (
-    ABORTED,
-    BREAKER,
-    FROZEN,
-    HEALTHY,
-    KILLED,
-    STALLED,
-)
+from tests.simulated.signs import ABORTED, BREAKER, DAMAGED, FROZEN, HEALTHY, KILLED, STALLED, needed
 
 
 @given(st.lists(st.sampled_from([ABORTED, BREAKER, KILLED, STALLED, DAMAGED, FROZEN, HEALTHY]), max_size=1200))

@@ -32,6 +32,7 @@ _STYLES = st.sampled_from([None, "'", '"', "|", ">"])
 
 def parsed(text: str, fast: type[Any]) -> object:
     with pytest.MonkeyPatch.context() as patch:
+        # It is chosen at import, by what PyYAML was built with on this machine.
         patch.setattr(yaml_text, "_FAST", fast)
         try:
             return yaml_text.read_mapping(text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.leases.test_fsck_output import HEADER, HEALTHY, REPORTS, SIZES, read
+from tests.simulated.open_files import HEADER, HEALTHY, REPORTS, SIZES, read
 
 PROGRESS = ("", "..", "." * 37 + "\n" + "." * 50, "\n")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.lease import Approval, HolderLiveness, JudgementContext
 from airflow_kstream.policy.leases.judgement import decide, judge_file
-from tests.unit.leases.test_judgement import RULES, START, STATE, Growth, checks_of, history_of
+from tests.simulated.open_files import RULES, START, STATE, Growth, checks_of, history_of
 
 EVERY_CONSENT = Approval(allowed=True, application_finished=True, approved_by="ada")
 

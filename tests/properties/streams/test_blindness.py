@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.policy.streams.blindness import STAGGER
-from tests.unit.streams.test_blindness import dark
+from tests.simulated.restarts import dark
 
 
 @given(st.lists(st.floats(0, 1500), min_size=2, max_size=60))

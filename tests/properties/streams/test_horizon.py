@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
-from tests.simulated.yarn import START, TICKET_SPEC
-from tests.unit.streams.test_horizon import CLAIM
+from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 
 @given(
@@ -25,7 +24,7 @@ def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
     life: timedelta, plan_ratio: float, jitter: float, nonce: str
 ) -> None:
     spec = replace(TICKET_SPEC, restart=RestartPolicy(plan_ratio=plan_ratio, jitter_ratio=jitter))
-    claim = replace(CLAIM, nonce=nonce, lifetimes=TokenLifetimes(life, life))
+    claim = replace(claim_of(TICKET_SPEC, 1, START), nonce=nonce, lifetimes=TokenLifetimes(life, life))
     ends = horizon(spec.restart, claim, START, None)
     assert ends.plan is not None
     assert ends.force is not None

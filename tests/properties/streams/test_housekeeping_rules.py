@@ -18,8 +18,8 @@ from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
     cleaning,
 )
+from tests.simulated.folders import DAY, DRAFT, KEPT, MONTH, NOW, OLD, facts, files
 from tests.simulated.yarn import STREAM
-from tests.unit.streams.test_housekeeping_rules import DAY, DRAFT, KEPT, MONTH, NOW, OLD, facts, files
 
 
 @st.composite

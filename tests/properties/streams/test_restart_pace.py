@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 from tests.examples import examples
-from tests.unit.streams.test_restart_pace import DAY, POLICY, START, after, end
+from tests.simulated.restarts import DAY, POLICY, after, end
+from tests.simulated.yarn import START
 
 Life = tuple[timedelta, timedelta, dict[str, Any]]
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 from tests.simulated.yarn import START
-from tests.unit.streams.test_rotation import DAY
+
+DAY = timedelta(days=1)
 
 
 @given(

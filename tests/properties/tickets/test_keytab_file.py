@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.keytab import read_entries
-from tests.unit.tickets.test_keytab_file import AES128, AES256, Key, keytab_bytes
+from tests.simulated.keytabs import AES128, AES256, Key, keytab_bytes
 
 
 @given(st.binary(max_size=300))

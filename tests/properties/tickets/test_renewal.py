@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
-from tests.unit.tickets.test_renewal import START, ticket
+from tests.simulated.tickets import START, ticket
 
 ORDER = [TicketState.FRESH, TicketState.DUE, TicketState.URGENT, TicketState.EXPIRED]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from hypothesis import example, given
+import pytest
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.ticket import TicketKey, ticket_key
 from airflow_kstream.model.ticket import cache_file_name
-from tests.unit.tickets.test_ticket_caches import WITH_KVNO
+from tests.simulated.tickets import WITH_KVNO, write_cache
 
 names = st.text(
     st.characters(blacklist_characters="/@", blacklist_categories=("Zs", "Zl", "Zp", "Cc", "Cs")), min_size=1
@@ -41,3 +45,27 @@ def test_a_ticket_with_a_changed_byte_is_a_key_or_a_clear_error(at: int, flip: i
     damaged[at] ^= flip
     with suppress(CredentialError):
         assert isinstance(ticket_key(bytes(damaged)), TicketKey)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Return a cache whose ticket no KDC made; libkrb5 reads it as any other."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    write_cache(tmp_path / "cache", "streamer/edge.test@R", now, now + timedelta(hours=1), now + timedelta(days=1))
+    assert tickets.inspect(str(tmp_path / "cache")).granting
+    return tmp_path / "cache"
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_damaged_cache_is_read_or_a_clear_error(cache: Path, data: st.DataObject) -> None:
+    """Never a crash, never a hang: bytes flipped, cut off and doubled anywhere."""
+    whole, written = cache.read_bytes(), cache.with_name("damaged")
+    damaged = bytearray(whole[: data.draw(st.integers(0, len(whole)))] if data.draw(st.booleans()) else whole)
+    for _ in range(data.draw(st.integers(1, 4)) if damaged else 0):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
+    written.write_bytes(damaged + data.draw(st.sampled_from([b"", b"\0" * 9, whole])))
+    try:
+        tickets.inspect(str(written))
+    except CredentialError as error:
+        assert "read the ticket cache" in str(error)  # noqa: PT017  there may be none

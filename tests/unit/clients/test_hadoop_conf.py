@@ -1,4 +1,4 @@
-"""A Hadoop conf folder as Hadoop reads it; tests/real/cluster/test_hadoop_conf.py asks Hadoop itself."""
+"""A Hadoop conf folder as Hadoop reads it; tests/contract/hdfs/test_hadoop_conf.py asks Hadoop itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.model.errors import InvalidInput
-from tests.hadoop_conf_cases import ENVIRONMENT, READ, TOO_DEEP, files
+from tests.hadoop_conf_cases import ENVIRONMENT, READ, TOO_DEEP, files, write_core_site
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_property_reads_as_hadoop_reads_it(conf: HadoopConf, name: str, read: 
 
 
 def test_an_address_with_references_is_resolved(tmp_path: Path) -> None:
-    write(tmp_path, {"fs.defaultFS": "hdfs://${nn.host}:${nn.port}", "nn.host": "nn.test", "nn.port": "9000"})
+    write_core_site(tmp_path, {"fs.defaultFS": "hdfs://${nn.host}:${nn.port}", "nn.host": "nn.test", "nn.port": "9000"})
     conf = HadoopConf(str(tmp_path))
     assert (conf.default_fs, conf.namenode_rpcs()) == ("hdfs://nn.test:9000", ("nn.test:9000",))
 
@@ -41,10 +41,3 @@ def test_an_include_that_leads_nowhere_is_refused_by_name(tmp_path: Path, href: 
     (tmp_path / "core-site.xml").write_text(f"<configuration>{include}</configuration>")
     with pytest.raises(InvalidInput, match=href):
         HadoopConf(str(tmp_path))
-
-
-def write(folder: Path, properties: dict[str, str]) -> None:
-    rows = "".join(
-        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in properties.items()
-    )
-    (folder / "core-site.xml").write_text(f"<configuration>{rows}</configuration>")

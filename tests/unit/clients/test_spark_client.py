@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.machinery
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,14 @@ def executable(path: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host without Spark: none on PATH, no SPARK_HOME, no pyspark."""
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleSpec]:
+    """The packages of a host without Spark: none on PATH, no SPARK_HOME, no pyspark."""
+    packages: dict[str, ModuleSpec] = {}
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.setattr(spark, "find_spec", lambda name: None)
+    # The tests' own environment has pyspark, and other tests of this process import it.
+    monkeypatch.setattr(spark, "find_spec", packages.get)
+    return packages
 
 
 @pytest.mark.parametrize("binary", SPARK_BINARIES)
@@ -46,11 +49,10 @@ def test_the_client_of_spark_home_comes_first(tmp_path: Path, monkeypatch: pytes
     assert find_spark_submit("spark3-submit") == on_path
 
 
-def test_the_client_of_pyspark_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_of_pyspark_comes_last(tmp_path: Path, packages: dict[str, ModuleSpec]) -> None:
     package = tmp_path / "pyspark"
     client_of_pyspark = executable(package / "bin" / "spark-submit")
-    package_spec = importlib.machinery.ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
-    monkeypatch.setattr(spark, "find_spec", lambda name: package_spec)
+    packages["pyspark"] = ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
     assert find_spark_submit() == client_of_pyspark
     on_path = executable(tmp_path / "path" / "spark-submit")
     assert find_spark_submit() == on_path

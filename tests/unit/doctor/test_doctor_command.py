@@ -1,4 +1,4 @@
-"""`kstream doctor` where nobody answers, and with options that can't be meant."""
+"""`kstream doctor` with options that can't be meant, and its list of checks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.policy.doctor.checks import CHECKS
-from tests.live.cli import ran
-
-
-def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(cluster_file: Path) -> None:
-    result = ran("doctor", "--cluster", str(cluster_file), "--json")
-    assert result.code == 1
-    undecided = {one["check"]: one["fact"] for one in result.data["undecided"]}
-    found = {one["check"] for one in result.data["findings"]}
-    assert {*undecided, *found, "canonical-names", "enctypes", "kdc"} == {row.id for row in CHECKS}
-    assert result.data["blind"] is True
-    assert "http://localhost:1" in undecided["rm-privileges"]["why"]
-    assert [one["id"] for one in result.data["findings"]] == ["keytabs:watcher@EXAMPLE.COM unreadable"]
-
-
-def test_what_could_not_be_asked_is_shown_with_its_reason(cluster_file: Path) -> None:
-    result = ran("doctor", "--cluster", str(cluster_file))
-    assert "could not be asked, because" in result.words
+from tests.commands import ran
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.policy.events.hands import (
     UNSEEN,
-    Hand,
     Look,
     Patience,
     hands,
@@ -22,10 +21,11 @@ from airflow_kstream.policy.events.hands import (
     unwatched,
 )
 from airflow_kstream.policy.events.signs import Signs
-from tests.unit.events.test_signs import (
+from tests.simulated.signs import (
     ABORTED,
     BLIND,
     BREAKER,
+    DAMAGED,
     DEAD,
     FROZEN,
     HEALTHY,
@@ -36,18 +36,9 @@ from tests.unit.events.test_signs import (
     STALLED,
     STARTING,
     STOPPED,
+    needed,
     overdue,
 )
-
-DAMAGED = Signs(concluded=False, why="gen-000003 can't be understood")
-
-
-def needed(*looks: Look, later: timedelta = HOUR) -> tuple[Hand, ...]:
-    """Return the hands after two looks that saw the same, so far apart."""
-    named = {f"stream-{number}": look for number, look in enumerate(looks)}
-    before = pending(named, {}, NOW)
-    assert pending_from_json(json.loads(json.dumps({name: one.to_json() for name, one in before.items()}))) == before
-    return hands(named, pending(named, before, NOW + later), NOW + later)
 
 
 @pytest.mark.parametrize("signs", [HEALTHY, STARTING, STOPPED, DEAD, replace(HEALTHY, pulse=None)])

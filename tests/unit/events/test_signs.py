@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -13,24 +13,23 @@ from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.policy.events.ledger import compare
 from airflow_kstream.policy.events.signs import OF_A_STREAM, Signs, known, troubles
-
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-HEALTHY = Signs(pulse=Pulse.HEALTHY, plan_in=5 * DAY, left=7 * DAY, horizon=HorizonReason.TOKEN_MAX_LIFETIME)
-BLIND = Signs(concluded=False, blind=True, why="connection refused")
-DEAD = replace(HEALTHY, lives=False, works=False, plan_in=None, left=None, horizon=None, pulse=Pulse.UNKNOWN)
-STARTING = replace(HEALTHY, works=False, pulse=Pulse.STARTING)
-STOPPED = replace(DEAD, rests=True)
-BREAKER = replace(DEAD, breaker_open=True, why="the same error, three times")
-STALLED = replace(HEALTHY, pulse=Pulse.STALLED, pulse_why="no commit for an hour")
-KILLED = replace(DEAD, waits_for_a_person=True)
-FROZEN = replace(HEALTHY, frozen=True, falls_into_freeze="its credentials end in 2h, while the cluster is frozen")
-NOWHERE = replace(HEALTHY, works=False, pulse=Pulse.NO_CHECKPOINT, pulse_why="no query has written to /data")
-ABORTED = replace(HEALTHY, plan_in=-MINUTE, left=42 * HOUR, refusal="queue streams is gone")
-
-
-def overdue(by: timedelta, left: timedelta | None) -> Signs:
-    return replace(HEALTHY, plan_in=-by, left=left)
+from tests.simulated.signs import (
+    ABORTED,
+    BLIND,
+    BREAKER,
+    DEAD,
+    FROZEN,
+    HEALTHY,
+    HOUR,
+    KILLED,
+    MINUTE,
+    NOW,
+    NOWHERE,
+    STALLED,
+    STARTING,
+    STOPPED,
+    overdue,
+)
 
 
 def told(*looks: Signs) -> list[str]:

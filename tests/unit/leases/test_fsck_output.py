@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
 from airflow_kstream.clients.hdfs.fsck_output import FsckReader, Standby
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-
-HEADER = "FSCK started by etl (auth:KERBEROS_SSL) from /10.0.0.1 for path /data at Sat Nov 21 08:49:12 UTC 2026\n\n"
-ENDED = "FSCK ended at Sat Nov 21 08:49:13 UTC 2026 in 217 milliseconds\n"
-HEALTHY = f"\nStatus: HEALTHY\n Number of data-nodes:\t1\n{ENDED}\n\nThe filesystem under path '/data' is HEALTHY"
-SIZES = (
-    " 300000 bytes, replicated: replication=3, 1 block(s), OPENFORWRITE: ",
-    " 0 bytes, erasure-coded: policy=RS-6-3-1024k, 0 block(s), OPENFORWRITE: ",
-    " 7 bytes, 1 block(s), OPENFORWRITE: ",
-)
-REPORTS = (
-    "",
-    "\n/data/x: CORRUPT blockpool BP-1-127.0.0.1-17 block blk_1073741825\n",
-    "\n/data/x: MISSING 1 blocks of total size 300000 B.",
-    "\n/data/x:  Under replicated BP-1-127.0.0.1-17:blk_1_1. Target Replicas is 3 but found 1 live replica(s), "
-    "0 decommissioned replica(s), 0 decommissioning replica(s).\n",
-    "\n/data/x:  Replica placement policy is violated for BP-1-127.0.0.1-17:blk_1_1. Block should be additionally "
-    "replicated on 1 more rack(s). Total number of racks in the cluster: 1\n",
-)
-
-
-def read(text: str, piece: int = 1 << 16) -> list[str]:
-    reader = FsckReader()
-    paths = [path for part in pieces(text, piece) for path in reader.feed(part)]
-    reader.finish()
-    return paths
-
-
-def pieces(text: str, size: int) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
+from tests.simulated.open_files import ENDED, HEADER, HEALTHY, REPORTS, SIZES, read
 
 
 def test_a_tree_without_open_files_yields_nothing() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -12,32 +12,11 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.lease import Approval, FileCondition, HolderLiveness, JudgementContext, LeaseRules
 from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.policy.leases.judgement import decide, judge_file, worth_probing
-
-START = datetime(2026, 3, 1, tzinfo=UTC)
-FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")
-STATE = FileState(
-    path=FILE.path,
-    file_id=16_401,
-    owner="streamer",
-    modified=START - timedelta(hours=2),
-    is_open=True,
-    length=0,
-    block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",)),
-    visible_length=5_000,
-)
-RULES = LeaseRules()
+from tests.simulated.open_files import FILE, RULES, START, STATE, Growth, checks_of, history_of
 
 
 def at(hours: float = 0, seconds: float = 0) -> datetime:
     return START + timedelta(hours=hours, seconds=seconds)
-
-
-def history_of(*checks: tuple[datetime, FileState]) -> FileHistory:
-    (first, state), *later = checks
-    history = FileHistory.begin(FILE, state, first)
-    for now, state in later:
-        history = history.extended(FILE, state, now, now)
-    return history
 
 
 def unchanged_for(hours: float = 0, seconds: float = 0) -> tuple[FileHistory, datetime]:
@@ -50,38 +29,6 @@ def condition(
     history: FileHistory, now: datetime, holder: HolderLiveness = HolderLiveness.UNKNOWN, **more: object
 ) -> FileCondition:
     return judge_file(history, JudgementContext(now, holder, **more), RULES).condition  # type: ignore[arg-type]
-
-
-# A writer's action between two checks; the last field is True if the check learns the length that readers see.
-@dataclass(frozen=True)
-class Growth:
-    gap: timedelta
-    written: int
-    new_block: bool
-    synced: bool
-    measured: bool
-
-
-def grown(state: FileState, growth: Growth, now: datetime) -> FileState:
-    """Return the state after a write: the NameNode knows of a whole block or a sync, a reader of everything."""
-    assert state.block
-    visible = (state.visible_length or 0) + growth.written
-    block = replace(
-        state.block,
-        id=state.block.id + growth.new_block,
-        length=growth.written if growth.synced else state.block.length,
-    )
-    length = visible if growth.new_block or growth.synced else state.length
-    return replace(state, length=length, block=block, visible_length=visible)
-
-
-def checks_of(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
-    now, state, checks = START, STATE, [(START, STATE)]
-    for growth in growths:
-        now += growth.gap
-        state = grown(state, growth, now)
-        checks.append((now, state if growth.measured else replace(state, visible_length=None)))
-    return checks
 
 
 def test_a_dead_holders_settled_file_is_recovered_without_approval() -> None:

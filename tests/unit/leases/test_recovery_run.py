@@ -178,11 +178,11 @@ def test_recovery_gives_a_file_up_at_the_deadline_that_is_set(hdfs: SimulatedHdf
 
 
 def test_unlimited_recovery_requests_all_files_at_once(hdfs: SimulatedHdfs) -> None:
-    hdfs.add(*names(5000))
+    hdfs.add(*names(1000))
     run = hdfs.recover(RecoveryLimits.unlimited())
-    assert outcomes(run) == {Outcome.CLOSED: 5000}
+    assert outcomes(run) == {Outcome.CLOSED: 1000}
     assert hdfs.requests[-1][0] < 5 * SECOND
-    assert hdfs.polls < 4 * 5000
+    assert hdfs.polls < 4 * 1000
 
 
 @pytest.mark.parametrize("limits", [RecoveryLimits(), RecoveryLimits.unlimited()])
@@ -197,7 +197,7 @@ def test_every_run_recovers_at_most_two_erasure_coded_files_at_once(
 
 def test_a_datanode_that_closes_nothing_does_not_hold_up_the_others(hdfs: SimulatedHdfs) -> None:
     hdfs.add(*names(200, "/stuck"), host="dn1", closes=False)
-    hdfs.add(*names(3000, "/fine"), host="dn2")
+    hdfs.add(*names(600, "/fine"), host="dn2")
     run = hdfs.recover()
     fine = [recovery for recovery in run.recoveries if recovery.path.startswith("/fine")]
     assert {recovery.outcome for recovery in fine} == {Outcome.CLOSED}
@@ -251,8 +251,8 @@ def test_lost_datanodes_stop_the_run(hdfs: SimulatedHdfs) -> None:
 
 
 def test_too_many_files_that_stay_open_stop_the_run(hdfs: SimulatedHdfs) -> None:
-    for number in range(40):
-        hdfs.add(*names(20, f"/dn{number}"), host=f"dn{number}", closes=number % 2 == 0)
+    for number in range(20):
+        hdfs.add(*names(12, f"/dn{number}"), host=f"dn{number}", closes=number % 2 == 0)
     run = hdfs.recover(RecoveryLimits(per_datanode=8))
     assert "files were not closed in time (limit 5%" in run.stopped
     assert Outcome.NOT_TRIED in outcomes(run)

@@ -7,44 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import GiveUp, Note, Phase, Settled, Step, Submit, Wait
+from airflow_kstream.model.plan import GiveUp, Note, Phase, Settled, Submit, Wait
 from airflow_kstream.policy.streams.after_end import needs_a_person
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from tests.simulated.restarts import breaking, dead, noted, step
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, claim_of, past_end, watched
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _AM = "Application application_1_0001 failed 1 times due to AM Container for x exited with  exitCode: "
 CODE = "User class threw exception: java.lang.IllegalStateException: x"
 _KILLED = "Application application_1_0001 was killed by user {} at 10.0.0.7"
-
-
-def dead(diagnostics: str = "", *, lived: timedelta = HOUR, commits: int = 1) -> SimulatedYarn:
-    """Return a stream whose first generation lived so long and ended with these diagnostics five minutes ago."""
-    yarn = SimulatedYarn()
-    yarn.carry_out(step(yarn, Mode.ENSURE))
-    yarn.arrive()
-    for _ in range(commits):
-        yarn.pass_time(20)
-    yarn.now = START + lived
-    yarn.end(yarn.running[0].id, ApplicationState.FAILED)
-    yarn.applications = [(number, replace(app, diagnostics=diagnostics)) for number, app in yarn.applications]
-    yarn.now += timedelta(minutes=5)
-    return yarn
-
-
-def step(yarn: SimulatedYarn, mode: Mode = Mode.WATCH) -> Step:
-    return next_step(TICKET_SPEC, yarn.look(), watched(yarn.look()), mode)
-
-
-def noted(yarn: SimulatedYarn) -> PastEnd:
-    seen = step(yarn)
-    assert isinstance(seen, Note)
-    yarn.carry_out(seen)
-    return seen.end
 
 
 def settled(yarn: SimulatedYarn, mode: Mode = Mode.WATCH) -> Settled:
@@ -90,20 +65,6 @@ def test_a_stream_that_ends_again_and_again_waits_in_no_worker_slot(mode: Mode) 
     assert isinstance(step(yarn, mode), Wait)
     yarn.now = pause.until
     assert isinstance(step(yarn, mode), Submit)
-
-
-def breaking(yarn: SimulatedYarn) -> SimulatedYarn:
-    """Give the stream a past of the same error, whose last end comes an hour after the first."""
-    yarn.ends = [
-        past_end(
-            number - 3,
-            START + (number - 1) * 30 * MINUTE,
-            EndKind.CODE,
-            fingerprint="java.lang.IllegalStateException: x",
-        )
-        for number in range(1, 3)
-    ]
-    return yarn
 
 
 def test_the_third_end_of_one_error_opens_the_breaker_and_says_why() -> None:

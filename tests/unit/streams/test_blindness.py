@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -11,11 +9,10 @@ from itertools import pairwise
 import pytest
 
 from airflow_kstream.model.plan import Phase, Settled, Step, Stop
-from airflow_kstream.policy.streams.blindness import STAGGER, ClusterSight, Sight, backoff, reason_to_wake
+from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, backoff, reason_to_wake
 from airflow_kstream.policy.streams.blocked_restart import blocked_again, held_back
+from tests.simulated.restarts import PATIENCE, SEES
 
-PATIENCE = 300.0
-SEES = Sight(looked=0.0, patience=PATIENCE)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RESTART = Stop(1, "application_1_0001", "its horizon", preflight=True)
 
@@ -31,21 +28,6 @@ def unseen(sight: Sight, cluster: ClusterSight, until: int, every: int = 10) -> 
             cluster = cluster.woke(now, sight)
             sight = replace(sight, wakings=sight.wakings + 1, looked=float(now), failing_since=None)
     return wakings
-
-
-def dark(plans: Sequence[float | None], until: int, *, shared: bool = True) -> list[tuple[int, int]]:
-    """Return when which stream of a cluster is woken that nobody sees. Looks come often, and always in one order."""
-    cluster, sights, woken = ClusterSight(0.0), [replace(SEES, shared=shared, plan=plan) for plan in plans], []
-    for now in range(0, until, 5):
-        for number, before in enumerate(sights):
-            sight = before.failed(now, shared=shared)
-            cluster = cluster.failed(now, sight)
-            if reason_to_wake(sight, cluster, now):
-                woken.append((now, number))
-                cluster = cluster.woke(now, sight)
-                sight = replace(sight, wakings=sight.wakings + 1, looked=float(now), failing_since=None)
-            sights[number] = sight
-    return woken
 
 
 def test_a_stream_that_sees_wakes_nobody() -> None:
@@ -129,25 +111,6 @@ def test_a_stream_that_is_alone_in_the_dark_does_not_wait_for_the_clusters_turn(
 
 def test_a_stream_whose_restart_is_due_is_woken_at_that_moment() -> None:
     assert unseen(replace(SEES, shared=True, plan=100.0), ClusterSight(0.0), 400) == [100, 160, 280]
-
-
-def test_no_stream_of_a_dark_cluster_has_two_turns_more_than_another() -> None:
-    """Forty-five whose pauses are a quarter of an hour would take each turn, and the others had none."""
-    order = [number for _, number in dark([0.0] * 60, 7200)]
-    assert order[:60] == list(range(60))
-    turns = Counter(order)
-    assert len(turns) == 60
-    assert max(turns.values()) - min(turns.values()) <= 1
-    assert sum(turns.values()) > 6500 / STAGGER, "no turn is left out"
-
-
-def test_a_restart_that_becomes_due_takes_the_next_turn() -> None:
-    """Sixty streams that a defect of the watcher blinds take each turn; the one that is due was woken as often."""
-    plan = 4000.0
-    turns = [now for now, number in dark([None] * 59 + [plan], 5000, shared=False) if number == 59]
-    before, after = [now for now in turns if now < plan], [now for now in turns if now >= plan]
-    assert len(before) >= 2
-    assert after[0] <= plan + STAGGER
 
 
 def test_one_that_waits_for_its_turn_holds_back_only_those_that_had_more() -> None:

@@ -18,7 +18,6 @@ from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.queue import Queue, Queues
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.life import SPEC, Life
@@ -117,14 +116,19 @@ def test_a_note_that_cannot_be_read_hides_nothing_else(life: Life, text: str) ->
     assert (verdict.blocked, verdict.calls_for_action) == (None, True)
 
 
-def test_a_note_that_cannot_be_written_is_no_other_error(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*of: object) -> None:
-        raise Denied("quota")
+def test_a_note_that_cannot_be_written_is_no_other_error(life: Life) -> None:
+    refused: list[str] = []
+
+    def refuse(request: str, path: str) -> None:
+        if request == "write":
+            refused.append(path)
+            raise Denied("quota")
 
     due(life)
     drained(life)
-    monkeypatch.setattr(StreamFolder, "put", refuse)
+    life.hdfs.at_request = refuse
     assert "DRAINING" in aborted(life)
+    assert any(blocked_marker(1) in path for path in refused)
 
 
 def lost_positions(life: Life) -> None:

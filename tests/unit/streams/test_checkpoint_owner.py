@@ -1,117 +1,41 @@
-"""A checkpoint has one owner, whatever the state_dir, the installation and the moment at which each one looks.
-
-The servers are simulated because each request of one supervisor is interrupted by another one's whole run: on real
-servers no test can choose that moment.
-"""
+"""A checkpoint has one owner, whatever the state_dir and the installation of those who want it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.checkpoint_owner import Owner
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted, Unavailable
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
-from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import OnChange, StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams import submitting
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
-from airflow_kstream.supervise.streams.submit import claim_next
-from tests.simulated import life as lives
+from tests.simulated.interrupted import (
+    COPY,
+    HERE,
+    RECORD,
+    SPEC,
+    US,
+    Interrupted,
+    alive,
+    hdfs,
+    owner,
+    rewrite,
+    subject,
+    supervise,
+)
 from tests.simulated.life import Life
-from tests.simulated.servers import CLUSTER, ONE_WEEK, SimHdfs
-
-# With the usual looks: each of their requests is a moment at which another one may come.
-SPEC = replace(lives.SPEC, watch=WatchPolicy())
-HERE = SPEC.checkpoints[0]
-RECORD = f"{HERE}/_kstream/"
-COPY = replace(SPEC, name="copy")
-US = Owner("orders", CLUSTER.state_dir, CLUSTER.default_fs)
-
-
-@dataclass
-class Interrupted(SimHdfs):
-    """An HDFS that counts its requests; before request number `at`, something else happens, once."""
-
-    at: int = 0
-    happens: Callable[[], object] | None = None
-    asked: int = 0
-    lost_replies: list[str] = field(default_factory=list)
-
-    def status(self, path: str) -> FileStatus:
-        self._ask()
-        return super().status(path)
-
-    def list(self, path: str) -> tuple[FileStatus, ...]:
-        self._ask()
-        inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
-        children = sorted({name.partition("/")[0] for name in inside})
-        return tuple(replace(SimHdfs.status(self, f"{path}/{child}"), name=child) for child in children)
-
-    def read(self, path: str) -> str:
-        self._ask()
-        SimHdfs.status(self, path)
-        return self.files[path][0]
-
-    def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
-        self._ask()
-        super().write(path, content, overwrite=overwrite, permission=permission)
-
-    def make_folder(self, path: str, permission: str = "750") -> None:
-        self._ask()
-
-    def rename_onto_nothing(self, source: str, target: str) -> None:
-        self._ask()
-        if target in self.files:
-            raise Conflict(target)
-        SimHdfs.status(self, source)
-        self.files[target] = self.files.pop(source)
-        if any(part in target for part in self.lost_replies):
-            raise Unavailable("the reply was lost")
-
-    def delete(self, path: str, *, recursive: bool = False) -> bool:
-        self._ask()
-        return super().delete(path, recursive=recursive)
-
-    def _ask(self) -> None:
-        self.asked += 1
-        happens, due = self.happens, self.asked == self.at
-        if happens and due:
-            self.happens = None
-            happens()
-
-
-@pytest.fixture
-def hdfs(life: Life) -> Interrupted:
-    """The HDFS of the life, which can be interrupted."""
-    life.hdfs = life.engine.hdfs = Interrupted(life.clock)
-    life.run = subject(life, SPEC)
-    return life.hdfs
-
-
-def subject(life: Life, spec: StreamSpec, state_dir: str = CLUSTER.state_dir, filesystem: str = "") -> StreamRun:
-    cluster = replace(CLUSTER, state_dir=state_dir, default_fs=filesystem or CLUSTER.default_fs)
-    session = replace(life.run.session, cluster=cluster, hdfs=cast(Hdfs, life.hdfs))
-    return StreamRun(session, spec, life.engine)
-
-
-def supervise(run: StreamRun, mode: Mode = Mode.ENSURE) -> Report:
-    return Reconciler(run, tell=lambda line: None).run(mode)
+from tests.simulated.servers import ONE_WEEK, SimHdfs
 
 
 def stop(run: StreamRun) -> None:
@@ -119,17 +43,11 @@ def stop(run: StreamRun) -> None:
     assert supervise(run).phase is Phase.STOPPED
 
 
-def owner(run: StreamRun, checkpoint: str = HERE) -> Owner | None:
-    entry = CheckpointLock(run.session.hdfs, checkpoint).newest()
-    return entry.owner if entry and not entry.released else None
-
-
 def entries(hdfs: SimHdfs) -> list[str]:
     return sorted(name.removeprefix(RECORD) for name in hdfs.files if name.startswith(RECORD))
 
 
-def alive(life: Life) -> list[str]:
-    return [app.id for app in life.yarn.applications(ALL_STREAMS_TAG) if app.alive]
+__all__ = ["hdfs"]
 
 
 class TestOneOwner:
@@ -159,19 +77,6 @@ class TestOneOwner:
         ):
             assert words in str(refused.value)
         assert len(alive(life)) == 1
-
-    def test_two_copies_that_start_together_are_one_stream_whatever_the_moment(
-        self, life: Life, hdfs: Interrupted
-    ) -> None:
-        hdfs.asked = 0
-        supervise(life.run)
-        requests = hdfs.asked
-        assert requests > 20
-        for at in range(1, requests + 1):
-            hdfs.files.clear()
-            life.yarn.apps.clear()
-            winners = race(life, hdfs, at)
-            assert len(alive(life)) == len(winners) == 1, f"the other one started before request {at}"
 
     def test_one_that_should_be_stopped_but_runs_keeps_its_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
@@ -219,43 +124,6 @@ class TestOneOwner:
             supervise(subject(life, greedy))
         assert owner(life.run, "/data/a") is None
 
-    def test_a_race_for_several_checkpoints_leaves_each_with_the_winner_or_nobody(
-        self, life: Life, hdfs: Interrupted
-    ) -> None:
-        greedy = subject(life, replace(COPY, checkpoints=("/data/a", HERE)))
-        hdfs.asked = 0
-        supervise(greedy)
-        requests = hdfs.asked
-        for at in range(1, requests + 1):
-            hdfs.files.clear()
-            life.yarn.apps.clear()
-            hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: supervise(life.run))
-            attempt(lambda: supervise(greedy))
-            owners = {owner(life.run, path) for path in ("/data/a", HERE)} - {None}
-            assert len(owners) == len(alive(life)) == 1, f"the other one started before request {at}"
-
-
-def attempt(act: Callable[[], object]) -> None:
-    with suppress(Conflict):
-        act()
-
-
-def race(life: Life, hdfs: Interrupted, at: int) -> list[Report]:
-    """Run one supervisor, and before its request `at` the other one to its end; return the reports."""
-    reports: list[Report] = []
-    refusals: list[str] = []
-
-    def try_it(run: StreamRun) -> None:
-        try:
-            reports.append(supervise(run))
-        except Conflict as refused:
-            refusals.append(str(refused))
-
-    hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: try_it(subject(life, COPY, "/elsewhere"))
-    try_it(life.run)
-    assert all(f"{HERE} belongs to stream" in refusal for refusal in refusals)
-    return reports
-
 
 class TestDataWithoutOwner:
     """A checkpoint whose data nobody has given to the stream."""
@@ -299,16 +167,18 @@ class TestDataWithoutOwner:
             supervise(life.run)
 
     def test_a_supervisor_that_died_before_its_claim_is_followed_by_the_next(
-        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+        self, life: Life, hdfs: Interrupted
     ) -> None:
-        def die(*of: object) -> None:
-            raise KeyboardInterrupt
+        def die(target: str) -> None:
+            if "/owner-" in target:
+                raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch:
-            patch.setattr(submitting, "claim_next", die)
-            with pytest.raises(KeyboardInterrupt):
-                supervise(life.run)
+        hdfs.renamed = die
+        with pytest.raises(KeyboardInterrupt):
+            supervise(life.run)
         assert owner(life.run)
+        assert life.run.folder.claim(life.run.folder.names()) is None
+        hdfs.renamed = lambda target: None
         assert supervise(life.run).phase is Phase.RUNNING
 
     def test_an_application_of_nobody_is_adopted_with_its_data(self, life: Life, hdfs: Interrupted) -> None:
@@ -359,24 +229,6 @@ class TestRelease:
         assert supervise(moved).generation == 2
         assert owner(moved, "/data/moved") is not None
         assert owner(moved, HERE) is None
-
-    def test_a_start_during_the_release_of_a_stop_keeps_the_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
-        supervise(life.run)
-        life.set_desired(DesiredState.STOPPED)
-        hdfs.asked = 0
-        before = dict(hdfs.files), dict(life.yarn.apps)
-        supervise(life.run)
-        requests = hdfs.asked
-        for at in range(1, requests + 1):
-            hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
-            hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: start_again(life)
-            supervise(life.run)
-            assert not alive(life) or owner(life.run), f"it was started again before request {at}"
-
-
-def start_again(life: Life) -> None:
-    set_desired(life.run, DesiredState.RUNNING, "test")
-    attempt(lambda: supervise(life.run))
 
 
 class TestTrouble:
@@ -448,18 +300,21 @@ class TestTrouble:
         assert supervise(subject(life, SPEC, filesystem="hdfs://nameservice")).generation == 2
 
     def test_a_lost_reply_to_the_rename_is_recognised_as_success(self, life: Life, hdfs: Interrupted) -> None:
-        hdfs.lost_replies = ["owner-"]
+        def lose_the_reply(target: str) -> None:
+            raise Unavailable("the reply was lost")
+
+        hdfs.renamed = lose_the_reply
         lock = CheckpointLock(life.run.session.hdfs, HERE)
         assert lock.give(None, US).owner == US
         assert entries(hdfs) == ["owner-000001"]
 
     def test_a_rename_that_only_says_that_it_succeeded_makes_nobody_the_owner(
-        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+        self, life: Life, hdfs: Interrupted
     ) -> None:
         """HttpFS ignores the rename's options and answers 200 with false."""
         lock = CheckpointLock(life.run.session.hdfs, HERE)
         lock.give(None, Owner("former", "/elsewhere", "hdfs://simulated"))
-        monkeypatch.setattr(hdfs, "rename_onto_nothing", lambda source, target: None)
+        hdfs.ignores_options = True
         with pytest.raises(Conflict, match="changed meanwhile"):
             lock.give(lock.newest(), US)
 
@@ -473,15 +328,14 @@ class TestTrouble:
         assert entries(hdfs) == [f"owner-{number:06d}" for number in range(7, 17)]
 
     def test_a_submitter_that_lost_the_checkpoint_after_its_claim_submits_nothing(
-        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+        self, life: Life, hdfs: Interrupted
     ) -> None:
-        def claim_and_lose(*of: object) -> object:
-            claim = claim_next(*of)  # type: ignore[arg-type]
-            lock = CheckpointLock(life.run.session.hdfs, HERE)
-            lock.give(lock.newest(), Owner("copy", "/elsewhere", "hdfs://simulated"))
-            return claim
+        def lose_the_checkpoint(target: str) -> None:
+            if "gen-" in target:
+                lock = CheckpointLock(life.run.session.hdfs, HERE)
+                lock.give(lock.newest(), Owner("copy", "/elsewhere", "hdfs://simulated"))
 
-        monkeypatch.setattr(submitting, "claim_next", claim_and_lose)
+        hdfs.renamed = lose_the_checkpoint
         with pytest.raises(Conflict, match="has got another owner meanwhile"):
             supervise(life.run)
         claim = life.run.folder.claim(life.run.folder.names())
@@ -490,17 +344,12 @@ class TestTrouble:
         assert alive(life) == []
 
 
-def rewrite(hdfs: SimHdfs, **changed: object) -> None:
-    name = f"{RECORD}owner-000001"
-    hdfs.write(name, json.dumps(json.loads(hdfs.read(name)) | changed), overwrite=True)
-
-
-def test_the_first_start_costs_the_same_beside_a_hundred_other_streams(life: Life, hdfs: Interrupted) -> None:
+def test_the_first_start_costs_the_same_beside_ten_other_streams(life: Life, hdfs: Interrupted) -> None:
     hdfs.write("/data/something/checkpoint", "")
     hdfs.asked = 0
     supervise(life.run)
     alone = hdfs.asked
-    for number in range(100):
+    for number in range(10):
         supervise(subject(life, replace(SPEC, name=f"other-{number}", checkpoints=(f"/data/other-{number}",))))
     hdfs.asked = 0
     supervise(subject(life, replace(COPY, checkpoints=("/data/copy/checkpoint",))))

@@ -17,9 +17,9 @@ from airflow_kstream.policy.streams.identity import identity_of, keytab_of
 from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.streams.observe import key_at_hand
+from tests.simulated.keytabs import Key, keytab_bytes
 from tests.simulated.servers import CLUSTER
 from tests.simulated.yarn import START, claim_of
-from tests.unit.tickets.test_keytab_file import Key, keytab_bytes
 
 YAML = (
     "{name: orders, credentials: {mode: keytab, principal: streamer@EXAMPLE.COM}, "

@@ -12,17 +12,9 @@ from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.policy.streams.driver_log import last_error, log_is_asked
 from airflow_kstream.policy.streams.ends import end_of
+from tests.simulated.driver_logs import CAPTURED, EXITED, FRAMES, KAFKA, RAISED, STATUS
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
-STATUS = "User application exited with status 1"
-FRAMES = """\
-Traceback (most recent call last):
-  File "/data/container_1/orders.py", line 31, in <module>
-    main()
-    ~~~~^^
-  File "/data/container_1/orders.py", line 27, in main
-"""
-RAISED = f"batch 7: 12 rows\n{FRAMES}    raise ValueError(rows)\nValueError: batch 7 has too few rows: 12\n"
 CHAINED = f"""\
 {FRAMES}    column = row["a"]
 KeyError: 'a'
@@ -34,13 +26,6 @@ orders.Broken: row 17
 see the runbook
 """
 NO_FRAMES = '  File "/data/container_1/orders.py", line 3\n    def (\n        ^\nSyntaxError: invalid syntax\n'
-CAPTURED = f"""\
-{FRAMES}    query.awaitTermination()
-pyspark.errors.exceptions.captured.StreamingQueryException: [STREAM_FAILED] Query [id = 0a1b, runId = 2c3d] terminated \
-with exception: Timed out waiting for a node assignment. Call: describeTopics SQLSTATE: XXKST
-=== Streaming Query ===
-Identifier: orders [id = 0a1b, runId = 2c3d]
-"""
 PY4J = f"""\
 {FRAMES}    frame = spark.read.parquet(path)
 py4j.protocol.Py4JJavaError: An error occurred while calling o42.parquet.
@@ -52,25 +37,6 @@ Caused by: java.net.ConnectException: Call From node1/10.0.0.7 to nn1:8020 faile
 	... 30 more
 Caused by: java.net.ConnectException: Connection refused
 	... 40 more
-"""
-KAFKA = """\
-26/11/22 22:00:01 WARN AdminClient: Connection to node -1 (kafka1/10.0.0.9:9092) could not be established.
-26/11/22 22:01:01 ERROR MicroBatchExecution: Query [id = 0a1b, runId = 2c3d] terminated with error
-java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node
-	at java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
-Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: describe
-"""
-EXITED = """\
-26/11/22 22:01:02 ERROR ApplicationMaster: User application exited with status 1
-org.apache.spark.SparkUserAppException: User application exited with 1
-	at org.apache.spark.deploy.PythonRunner$.main(PythonRunner.scala:113)
-26/11/22 22:01:02 INFO ApplicationMaster: Final app status: FAILED, exitCode: 1, (reason: User application exited)
-26/11/22 22:01:03 WARN TransportChannelHandler: Exception in connection from /10.0.0.8:4711
-java.io.IOException: Connection reset by peer
-	at java.base/sun.nio.ch.SocketDispatcher.read0(Native Method)
-26/11/22 22:01:03 ERROR Utils: Uncaught exception in thread shutdown-hook-0
-java.lang.InterruptedException
-	at java.base/java.lang.Object.wait(Native Method)
 """
 TOKEN = """\
 26/11/22 22:01:01 ERROR MicroBatchExecution: Query orders terminated with error
@@ -154,7 +120,7 @@ def test_a_query_error_keeps_its_own_words_above_the_cause() -> None:
 
 
 def test_a_book_in_a_log_is_a_short_error_and_takes_no_time() -> None:
-    for text in ("a." * 10**6, "Caused by: " * 10**5, '  File "a"\nX: ' * 10**5, "Traceback\n" * 10**5, "1 " * 10**6):
+    for text in ("a." * 10**5, "Caused by: " * 10**4, '  File "a"\nX: ' * 10**4, "Traceback\n" * 10**4, "1 " * 10**5):
         began = time.process_time()
         assert len(last_error(text, text)) < 1000
         assert time.process_time() - began < 2

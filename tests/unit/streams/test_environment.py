@@ -10,14 +10,12 @@ import pytest
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.environment import believed, continues, trouble
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.past_ends import past_ends
+from tests.simulated.ended_lives import BLUE, GREEN, Changing
 from tests.simulated.life import Life
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end
-from tests.unit.streams.test_former_spec import BLUE, GREEN, Changing
-from tests.unit.streams.test_past_ends import keep
 
 KAFKA = "User class threw exception: org.apache.kafka.common.errors.TimeoutException: Timeout expired while fetching"
 SILENT = past_end(3, kind=EndKind.INFRASTRUCTURE, fingerprint="k", silent="Kafka")
@@ -51,26 +49,6 @@ def test_one_silence_has_many_errors_and_lasts_until_a_generation_works() -> Non
     assert not continues(before, replace(another, silent="HDFS"))
     assert not continues(before, replace(another, silent=""))
     assert not continues(None, another)
-
-
-def test_a_lone_stream_whose_kafka_is_silent_opens_no_breaker_and_needs_nobody(life: Life) -> None:
-    stream = Changing(life)
-    stream.reconcile(Mode.ENSURE)
-    stream.commit()
-    for _ in range(12):
-        stream.end(KAFKA)
-        report = stream.follow()
-        assert report.phase is Phase.RUNNING
-    assert recorded(life) == [True] * 12
-    assert not any("circuit breaker" in line for line in stream.lines)
-    assert stream.arguments == [()] * 13
-
-
-def test_a_spec_that_never_worked_may_name_a_broker_that_does_not_exist(life: Life) -> None:
-    phases = keep(life, ends=12, diagnostics=KAFKA)
-    assert recorded(life)
-    assert not any(recorded(life))
-    assert Phase.ENDED in phases, "its breaker opened, and somebody was told"
 
 
 def test_a_changed_spec_that_finds_no_kafka_goes_back(life: Life) -> None:

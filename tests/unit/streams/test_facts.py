@@ -53,8 +53,8 @@ def test_a_restart_can_come_from_the_end_of_a_hold_on_and_is_not_overdue_before(
     assert -timedelta(minutes=1) < left <= timedelta()
 
 
-def test_a_look_without_a_conclusion_has_no_facts(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running.hdfs, "list", refused)
+def test_a_look_without_a_conclusion_has_no_facts(running: Life) -> None:
+    running.hdfs.at_request = refused
     assert running.watch().facts is None
 
 
@@ -67,10 +67,11 @@ def test_each_generation_lived_until_its_successor_and_says_why(running: Life) -
     assert (second.ended, second.end) == (None, "")
 
 
-def test_a_folder_that_can_not_be_read_has_no_lives(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running.hdfs, "list", refused)
+def test_a_folder_that_can_not_be_read_has_no_lives(running: Life) -> None:
+    running.hdfs.at_request = refused
     assert lives_of(running.run.session, running.run.id) == ()
 
 
-def refused(path: str) -> None:
-    raise Denied("it may not be listed", tried=f"list {path}")
+def refused(request: str, path: str) -> None:
+    if request == "list":
+        raise Denied("it may not be listed", tried=f"list {path}")

@@ -17,8 +17,8 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.take_over import take_over
+from tests.simulated.interrupted import HERE, Interrupted, hdfs, subject, supervise
 from tests.simulated.life import SPEC, Life
-from tests.unit.streams.test_checkpoint_owner import HERE, Interrupted, hdfs, subject, supervise
 
 __all__ = ["hdfs"]
 
@@ -27,6 +27,19 @@ MOVED = replace(SPEC, checkpoints=("/data/new/checkpoint",))
 
 def fails() -> None:
     raise Unavailable("no NameNode is active")
+
+
+def adopt_half(life: Life, hdfs: Interrupted, theirs: Application) -> None:
+    """Adopt this job, and fail after its checkpoint has got its owner."""
+
+    def away(request: str, path: str) -> None:
+        if "/.claim-" in path:
+            fails()
+
+    hdfs.at_request = away
+    with pytest.raises(Unavailable):
+        adopt(life.run, theirs.id)
+    hdfs.at_request = lambda request, path: None
 
 
 def by_hand(life: Life) -> Application:
@@ -58,13 +71,10 @@ def test_an_adopt_that_fails_at_any_request_lets_nothing_start_beside_the_job(li
 
 
 @pytest.fixture
-def half_adopted(life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch) -> Application:
+def half_adopted(life: Life, hdfs: Interrupted) -> Application:
     """A job whose checkpoint has got its owner, and no claim."""
     theirs = by_hand(life)
-    with monkeypatch.context() as patch:
-        patch.setattr("airflow_kstream.supervise.streams.state_folder.StreamFolder.make_claim", lambda *of: fails())
-        with pytest.raises(Unavailable):
-            adopt(life.run, theirs.id)
+    adopt_half(life, hdfs, theirs)
     assert CheckpointLock(life.run.session.hdfs, HERE).newest()
     return theirs
 
@@ -89,17 +99,12 @@ def test_a_stop_and_a_start_are_no_word_about_the_job(life: Life, half_adopted: 
     assert others(life, half_adopted) == []
 
 
-def test_an_older_claim_of_the_stream_does_not_finish_it(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_claim_of_the_stream_does_not_finish_it(life: Life, hdfs: Interrupted) -> None:
     """The stream has run before, elsewhere, and its declaration now names the checkpoint of a job by hand."""
     life.yarn.end(str(supervise(life.run).application))
     life.run = subject(life, MOVED)
     theirs = by_hand(life)
-    with monkeypatch.context() as patch:
-        patch.setattr("airflow_kstream.supervise.streams.state_folder.StreamFolder.make_claim", lambda *of: fails())
-        with pytest.raises(Unavailable):
-            adopt(life.run, theirs.id)
+    adopt_half(life, hdfs, theirs)
     with pytest.raises(Conflict, match="a job was being adopted for it"):
         supervise(life.run)
     assert others(life, theirs) == []

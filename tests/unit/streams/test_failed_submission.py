@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import SubmissionFailed, Unavailable
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.simulated.life import Life
+from tests.simulated.servers import SimHdfs, SimYarn
+
+FAILS = SubmitOutcome(1, "no such jar")
 
 
 @pytest.fixture
-def failing(life: Life, monkeypatch: pytest.MonkeyPatch) -> Life:
-    def fail(*_: Any) -> SubmitOutcome:
-        return SubmitOutcome(1, "no such jar")
-
-    monkeypatch.setattr(life.engine, "submit", fail)
+def failing(life: Life) -> Life:
+    life.engine.ends = [FAILS]
     return life
 
 
@@ -35,54 +33,65 @@ def test_what_surely_did_not_arrive_loses_its_fence(failing: Life) -> None:
     assert fences(failing) == []
 
 
-def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(
-    failing: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def doubt(of: str, age: timedelta, settled: timedelta) -> None:
-        raise Unavailable(f"another one says that it is ACTIVE, and may have {of}")
+def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(failing: Life) -> None:
+    def doubt(request: str, of: str) -> None:
+        if request == "confirm_absence":
+            raise Unavailable(f"another one says that it is ACTIVE, and may have {of}")
 
-    monkeypatch.setattr(failing.yarn, "confirm_absence", doubt)
+    failing.yarn.at_request = doubt
     with pytest.raises(SubmissionFailed, match="no such jar"):
         failing.begin()
     assert len(fences(failing)) == 1
 
 
-def test_how_old_a_submission_is_no_namenode_tells(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both services fail over while the client runs, and the NameNode that answers now is four minutes behind."""
-    behind, a_minute = timedelta(minutes=4), timedelta(minutes=1)
-    asked = []
+@dataclass
+class FailsOver(SimHdfs):
+    """A NameNode's clock that is behind, from a failover on."""
 
-    def fail(*_: Any) -> SubmitOutcome:
-        monkeypatch.setattr(time, "monotonic", lambda: began + a_minute.total_seconds())
-        monkeypatch.setattr(life.hdfs, "now", lambda: life.clock.now() - behind)
-        return SubmitOutcome(1, "no such jar")
+    behind: timedelta = timedelta()
 
-    def young(of: str, age: timedelta, settled: timedelta) -> None:
-        asked.append(age)
-        if a_minute / 2 <= age:
+    def now(self) -> datetime:
+        return super().now() - self.behind
+
+
+@dataclass
+class YoungYarn(SimYarn):
+    """A ResourceManager that became active half a minute ago."""
+
+    asked: list[timedelta] = field(default_factory=list)
+
+    def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
+        self.asked.append(age)
+        if timedelta(seconds=30) <= age:
             raise Unavailable(f"it became active 30s ago and may not have recovered {of} yet")
 
-    began = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: began)
-    monkeypatch.setattr(life.engine, "submit", fail)
-    monkeypatch.setattr(life.yarn, "confirm_absence", young)
+
+def test_how_old_a_submission_is_no_namenode_tells(life: Life) -> None:
+    """Both services fail over while the client runs, and the NameNode that answers now is four minutes behind."""
+    hdfs, yarn, a_minute = FailsOver(life.clock), YoungYarn(life.clock), timedelta(minutes=1)
+    life.use(hdfs, yarn=yarn)
+
+    def fail_over() -> None:
+        life.clock.ahead += a_minute
+        hdfs.behind = timedelta(minutes=4)
+
+    life.engine.ends, life.engine.at_submit = [FAILS], fail_over
     with pytest.raises(SubmissionFailed):
         life.begin()
-    assert asked == [a_minute]
+    (age,) = yarn.asked
+    assert a_minute <= age < 2 * a_minute
     assert len(fences(life)) == 1, "its application may yet be recovered"
 
 
-def test_an_outage_of_minutes_is_reported_in_one_line(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_of_minutes_is_reported_in_one_line(life: Life) -> None:
     """Each attempt begins with the step that it takes, and ends without a conclusion."""
-    answers: list[Unavailable | timedelta] = [*[Unavailable("no KDC answers")] * 50, timedelta(hours=10)]
+    refusals = [Unavailable("no KDC answers")] * 50
 
-    def acquire(*_: Any) -> timedelta:
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(answer, Unavailable):
-            raise answer
-        return answer
+    def away() -> None:
+        if refusals:
+            raise refusals.pop()
 
-    monkeypatch.setattr(tickets, "acquire", acquire)
+    life.kdc.at_request = away
     told: list[str] = []
     Reconciler(life.run, tell=told.append).run(Mode.ENSURE)
     assert [line.split(":")[0] for line in told[:2]] == ["submit", "no conclusion"]

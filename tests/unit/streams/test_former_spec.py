@@ -2,98 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import RestartAborted, Unavailable
-from airflow_kstream.model.generation import Claim, DesiredState, FailedSpec, Missing, Position
+from airflow_kstream.model.generation import DesiredState, FailedSpec, Missing, Position
 from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.queue import Needs, Queue, Queues
-from airflow_kstream.model.secrets import SecretRef, Value
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.queue import Queue, Queues
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import Deploy, KeytabCredentials, OnChange, StreamSpec
-from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy
-from airflow_kstream.model.submission import Submission, SubmissionOrder
+from airflow_kstream.model.stream import Deploy, KeytabCredentials
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.former_spec import committed, may_go_back
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams import submitting
 from airflow_kstream.supervise.streams.formats import ClaimDraft, read_claim, written_claim
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.submit import claim_next
-from tests.simulated.engine import FakeEngine
-from tests.simulated.life import SPEC, Life
+from tests.simulated.ended_lives import BLUE, GREEN, Changing
+from tests.simulated.life import Life
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of, past_end
 
 CODE = "User class threw exception: java.lang.IllegalStateException: no such column"
-BLUE = replace(SPEC, on_change=OnChange.RESTART, stop=StopPolicy(silence=timedelta(seconds=1)))
-GREEN = replace(BLUE, arguments=("--faster",))
 RED = replace(BLUE, arguments=("--fastest",))
-
-
-@dataclass
-class NotingEngine(FakeEngine):
-    """The fake engine, which keeps the spec that each generation was submitted with."""
-
-    submitted: dict[int, StreamSpec] = field(default_factory=dict)
-
-    def submission(self, order: SubmissionOrder) -> Submission:
-        if order.generation:
-            self.submitted[order.generation] = order.spec
-        secret = {key: value for key, value in order.spec.conf.items() if isinstance(value, SecretRef)}
-        conf: Mapping[str, Value] = secret
-        return replace(super().submission(order), secret_conf=conf)
-
-
-class Changing:
-    """A stream whose declaration changes."""
-
-    def __init__(self, life: Life) -> None:
-        self.life, self.lines = life, []  # type: ignore[var-annotated]
-        self.engine = NotingEngine(life.hdfs, life.yarn)
-        life.use(life.hdfs, self.engine)
-        self.declared = BLUE
-
-    def reconcile(self, mode: Mode = Mode.WATCH) -> Report:
-        run = replace(self.life.run, spec=self.declared)
-        return Reconciler(run, tell=self.lines.append).run(mode)
-
-    def commit(self) -> None:
-        self.life.clock.ahead += timedelta(seconds=20)
-        self.engine.complete_epoch(self.declared)
-
-    def end(self, diagnostics: str = CODE, state: ApplicationState = ApplicationState.FAILED) -> None:
-        self.life.clock.ahead += timedelta(minutes=1)
-        self.life.yarn.end(list(self.life.yarn.apps)[-1], state, diagnostics)
-
-    def follow(self) -> Report:
-        """Reconcile as the task, its retries and its trigger do, until a generation runs."""
-        for _ in range(1000):
-            report = self.reconcile()
-            if report.phase is Phase.RUNNING:
-                return report
-            self.life.clock.ahead += timedelta(minutes=1)
-        raise AssertionError(report)
-
-    @property
-    def arguments(self) -> list[tuple[str, ...]]:
-        """Return what each generation was submitted with, in their order."""
-        return [self.engine.submitted[number].arguments for number in sorted(self.engine.submitted)]
-
-    @property
-    def claim(self) -> Claim:
-        claim = self.life.run.folder.claim(self.life.run.folder.names())
-        assert claim
-        return claim
-
-    @property
-    def ends(self) -> tuple[PastEnd, ...]:
-        return Reconciler(self.life.run).plan()[0].ends
 
 
 @pytest.fixture
@@ -191,18 +124,6 @@ def test_what_took_its_place_is_followed_by_the_same_spec(stream: Changing) -> N
     assert stream.claim.instead_of == FailedSpec(fingerprint(GREEN), 2)
 
 
-def test_it_goes_back_once_and_then_the_pace_alone_decides(stream: Changing) -> None:
-    stream.end()
-    stream.follow()
-    began = stream.life.clock.now()
-    for _ in range(9):
-        stream.end()
-        stream.follow()
-    assert stream.arguments[3:] == [()] * 9
-    assert [end.generation for end in stream.ends if end.back_to] == [2]
-    assert stream.life.clock.now() - began > timedelta(hours=2), "its breaker opened"
-
-
 def test_what_never_committed_has_nothing_to_go_back_to(life: Life) -> None:
     stream = Changing(life)
     stream.reconcile(Mode.ENSURE)
@@ -256,13 +177,9 @@ def test_a_secret_that_is_gone_keeps_the_declared_spec(life: Life, monkeypatch: 
 
 
 @pytest.fixture
-def without_old_jar(stream: Changing, monkeypatch: pytest.MonkeyPatch) -> Changing:
+def without_old_jar(stream: Changing) -> Changing:
     """The stream, whose former spec needs a file that nobody may read any longer."""
-
-    def needs(cluster: Cluster, spec: StreamSpec) -> Needs:
-        return replace(FakeEngine.needs(stream.engine, cluster, spec), files=() if spec.arguments else ("/old.jar",))
-
-    monkeypatch.setattr(stream.engine, "needs", needs)
+    stream.engine.former_files = ("/old.jar",)
     stream.life.hdfs.write("/old.jar", "")
     return stream
 
@@ -298,39 +215,33 @@ def test_a_jar_that_is_gone_keeps_the_declared_spec(without_old_jar: Changing) -
         ({"credentials": KeytabCredentials("etl@EXAMPLE.COM", "/etl.keytab")}, "it acts as "),
     ],
 )
-def test_another_checkpoint_or_identity_is_no_way_back(
-    life: Life, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], why: str
-) -> None:
+def test_another_checkpoint_or_identity_is_no_way_back(life: Life, changes: dict[str, object], why: str) -> None:
     stream = Changing(life)
     stream.reconcile(Mode.ENSURE)
     stream.commit()
-    former = replace(stream.claim, spec=replace(BLUE, **changes))  # type: ignore[arg-type]
     stream.declared = GREEN
     stream.reconcile()
+    claim = f"{life.run.id.folder}/{claim_file(1)}"
+    spec = replace(BLUE, **changes).to_mapping()  # type: ignore[arg-type]
+    life.hdfs.write(claim, json.dumps(json.loads(life.hdfs.read(claim)) | {"spec": spec}), overwrite=True)
     stream.end()
-    monkeypatch.setattr("airflow_kstream.supervise.streams.former_spec.last_that_committed", lambda *of: former)
-    monkeypatch.setattr("airflow_kstream.supervise.streams.former_spec._claim_of", lambda *of: former)
     stream.follow()
     assert stream.arguments[-1] == GREEN.arguments
     assert any(why in line for line in stream.lines), stream.lines
 
 
-def test_a_crash_after_the_claim_submits_the_former_spec_all_the_same(
-    stream: Changing, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_after_the_claim_submits_the_former_spec_all_the_same(stream: Changing) -> None:
     """The reply to the claim was lost: the same process goes on with a claim of its own, which is not as declared."""
     stream.end()
     stream.reconcile()
-    real, lost = claim_next, list[Claim]()
+    lost: list[str] = []
 
-    def claim_and_lose(*of: object) -> Claim:
-        claim = real(*of)  # type: ignore[arg-type]
-        if not lost:
-            lost.append(claim)
+    def lose_the_reply(request: str, path: str) -> None:
+        if path.endswith(claim_file(3)) and path in stream.life.hdfs.files and not lost:
+            lost.append(path)
             raise Unavailable("no reply")
-        return claim
 
-    monkeypatch.setattr(submitting, "claim_next", claim_and_lose)
+    stream.life.hdfs.at_request = lose_the_reply
     stream.follow()
     assert lost
     assert stream.arguments[-1] == ()

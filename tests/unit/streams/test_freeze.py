@@ -12,19 +12,22 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import ended_file, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, SubmissionFailed, Unavailable
 from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import own
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
@@ -182,18 +185,19 @@ def test_a_stop_that_was_begun_before_is_neither_finished_nor_undone(life: Life)
     assert life.reconcile().generation == 2
 
 
-def test_a_freeze_in_the_middle_of_a_stop_lets_no_kill_follow(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    life.begin()
+def test_a_freeze_in_the_middle_of_a_stop_lets_no_kill_follow(life: Life) -> None:
     asked: list[bool] = []
 
-    def frozen_meanwhile(*of: object) -> None:
-        may_go_on = of[-1]
-        assert callable(may_go_on)
-        asked.append(may_go_on())
-        freeze(life)
-        asked.append(may_go_on())
+    class FrozenMeanwhile(FakeEngine):
+        def stop_gracefully(
+            self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+        ) -> None:
+            asked.append(may_go_on())
+            freeze(life)
+            asked.append(may_go_on())
 
-    monkeypatch.setattr(life.engine, "stop_gracefully", frozen_meanwhile)
+    life.use(life.hdfs, FrozenMeanwhile(life.hdfs, life.yarn))
+    life.begin()
     life.request_restart()
     told: list[str] = []
     report = Reconciler(life.run, tell=told.append).run(Mode.WATCH)
@@ -201,40 +205,35 @@ def test_a_freeze_in_the_middle_of_a_stop_lets_no_kill_follow(life: Life, monkey
     assert any(line.startswith("the stop of generation 1 is left as it is: frozen until") for line in told)
 
 
-def test_a_freeze_while_a_submission_is_prepared_leaves_no_claim(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life.engine, "preflight", lambda *of: freeze(life))
+def test_a_freeze_while_a_submission_is_prepared_leaves_no_claim(life: Life) -> None:
+    life.engine.at_preflight = lambda: freeze(life)
     assert life.begin().phase is Phase.FROZEN
     assert life.run.folder.names() == frozenset()
 
 
-def test_a_freeze_while_a_stop_is_prepared_leaves_no_marker(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_freeze_while_a_stop_is_prepared_leaves_no_marker(life: Life) -> None:
     life.begin()
     life.request_restart()
-    monkeypatch.setattr(life.engine, "preflight", lambda *of: freeze(life))
+    life.engine.at_preflight = lambda: freeze(life)
     assert life.reconcile().phase is Phase.FROZEN
     assert stop_marker(1) not in life.run.folder.names()
 
 
-def test_a_submission_that_fails_while_frozen_loses_its_fence_and_kills_nothing(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submission_that_fails_while_frozen_loses_its_fence_and_kills_nothing(life: Life) -> None:
     """The claim was ours and brought nothing, so its fence protects nobody; a kill is a kill."""
-    listed = life.yarn.applications
-
-    def fail(*of: object) -> SubmitOutcome:
-        monkeypatch.setattr(life.yarn, "applications", arrives_at_the_third_look)
-        return SubmitOutcome(1, "it failed")
-
     looks: list[str] = []
 
-    def arrives_at_the_third_look(tag: str) -> tuple[Application, ...]:
-        looks.append(tag)
-        if len(looks) == 2:
-            freeze(life)
-            life.yarn.start(frozenset(life.run.id.tags(1)))
-        return listed(tag)
+    def arrives_at_the_second_look(request: str, tag: str) -> None:
+        if request == "applications":
+            looks.append(tag)
+            if len(looks) == 2:
+                freeze(life)
+                life.yarn.start(frozenset(life.run.id.tags(1)))
 
-    monkeypatch.setattr(life.engine, "submit", fail)
+    def begin_to_look() -> None:
+        life.yarn.at_request = arrives_at_the_second_look
+
+    life.engine.ends, life.engine.at_submit = [SubmitOutcome(1, "it failed")], begin_to_look
     with pytest.raises(SubmissionFailed):
         life.begin()
     assert [app.alive for app in life.yarn.apps.values()] == [True]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from airflow_kstream.cli import main, state
+from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
 from airflow_kstream.model.contract import desired_file
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState, StreamId
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper
@@ -126,13 +124,11 @@ def test_what_lives_in_yarn_keeps_the_folder(life: Life, hdfs: Hdfs, where: str)
     assert report.stays == {SPEC.name: f"{app.id} runs"}
 
 
-def test_a_resourcemanager_that_is_away_removes_nothing(
-    life: Life, hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(tag: str) -> object:
+def test_a_resourcemanager_that_is_away_removes_nothing(life: Life, hdfs: Hdfs) -> None:
+    def away(request: str, about: str) -> None:
         raise Unavailable("connection refused", tried="list applications")
 
-    monkeypatch.setattr(life.yarn, "applications", away)
+    life.yarn.at_request = away
     report = clean(life)
     assert report.removals == ()
     assert "connection refused" in report.stays[SPEC.name]
@@ -254,18 +250,12 @@ def test_a_folder_of_declarations_without_a_file_proves_nothing(tmp_path: Path) 
 
 @pytest.fixture
 def kstream(
-    life: Life, hdfs: Hdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hdfs: Hdfs, served: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """`kstream state clean` in this process."""
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared" / "sales.yaml").write_text("")
     file = cluster_file(tmp_path)
-
-    @contextmanager
-    def open_session(*of: object) -> Iterator[ClusterSession]:
-        yield life.run.session
-
-    monkeypatch.setattr(state, "open_session", open_session)
     monkeypatch.setenv("COLUMNS", "400")
 
     def run(*options: str) -> tuple[int, str]:

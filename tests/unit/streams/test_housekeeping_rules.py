@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,36 +21,14 @@ from airflow_kstream.model.generation import Desired, DesiredState, Missing
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
-    Kept,
     RemovalKind,
     cleaning,
     cleaning_age,
     cleaning_of_brake,
     cleaning_of_root,
 )
-from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
-
-MONTH, DAY = timedelta(days=30), timedelta(days=1)
-NOW = START + 400 * DAY
-OLD = NOW - 31 * DAY
-KEPT = Kept(claims=10, desired=10, records=3, words=10)
-STOPPED = Desired(DesiredState.STOPPED, at=OLD)
-DRAFT = ".claim-0123456789ab"
-
-
-def files(generations: int, words: int = 1, at: datetime = OLD, *more: str) -> dict[str, datetime | None]:
-    """Return a folder with so many generations and words of persons."""
-    numbers = range(1, generations + 1)
-    of_generations = [name for number in numbers for name in (claim_file(number), fence_name(number, f"nonce{number}"))]
-    ended = [ended_file(number) for number in numbers]
-    return dict.fromkeys((*of_generations, *ended, *(desired_file(number + 1) for number in range(words)), *more), at)
-
-
-def facts(generations: int = 2, **changed: Any) -> FolderFacts:
-    """Return a stream that is gone, unless something is changed."""
-    claim = claim_of(TICKET_SPEC, generations, OLD) if generations else None
-    usual: dict[str, Any] = {"files": files(generations), "declared": False, "claim": claim, "desired": STOPPED}
-    return FolderFacts(STREAM, NOW, **{**usual, **changed})
+from tests.simulated.folders import DAY, DRAFT, KEPT, MONTH, NOW, OLD, STOPPED, facts, files
+from tests.simulated.yarn import STREAM, TICKET_SPEC, claim_of
 
 
 def names(facts: FolderFacts) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.kept_generation import NOTHING_KEPT
 from airflow_kstream.supervise.streams.kept_evidence import folder_of, keep
@@ -27,16 +25,16 @@ def test_one_that_nobody_asked_to_stop_ended_for_a_cause(life: Life) -> None:
     assert kept_of(life.run.session, application) == NOTHING_KEPT
 
 
-def test_logs_that_hdfs_refuses_leave_the_reason(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_that_hdfs_refuses_leave_the_reason(life: Life) -> None:
     application = life.yarn.application(str(life.begin().application))
     keep(life.run, 1, {"driver-stderr.txt": "the end"})
     life.run.folder.ask_to_stop(1, "a restart was requested")
 
-    def refused(path: str) -> str:
-        raise Denied(f"user=watcher, access=READ, inode={path}")
+    def refused(request: str, path: str) -> None:
+        if request == "read" and "/evidence/" in path:
+            raise Denied(f"user=watcher, access=READ, inode={path}")
 
-    read = life.hdfs.read
-    monkeypatch.setattr(life.hdfs, "read", lambda path: refused(path) if "/evidence/" in path else read(path))
+    life.hdfs.at_request = refused
     kept = kept_of(life.run.session, application)
     assert (kept.stopped, kept.logs) == (STOPPED, {})
     assert "access=READ" in kept.unread[0]

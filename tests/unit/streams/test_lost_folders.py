@@ -5,17 +5,14 @@ Simulated servers: a folder that goes while its stream runs is what is tested.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import StreamId
-from airflow_kstream.supervise.streams import status
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.status import standing
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.life import Life
@@ -26,9 +23,8 @@ ADOPT = "`kstream streams adopt SPEC.yaml --application-id {}` takes it up again
 
 
 @pytest.fixture
-def running(life: Life, monkeypatch: pytest.MonkeyPatch) -> Life:
+def running(life: Life, served: None) -> Life:
     """A stream that runs beside another one that was never submitted."""
-    monkeypatch.setattr(status, "Watch", lambda session, reads_logs: Watch(session, lambda spec: life.engine))
     other = StreamId("other", CLUSTER.state_dir)
     life.hdfs.write(f"{other.folder}/desired-000001.json", '{"version": 2, "state": "held"}')
     life.begin()
@@ -108,29 +104,21 @@ def test_nothing_at_all_is_no_empty_table(running: Life) -> None:
         shown(running)
 
 
-def test_it_costs_one_listing_however_many_streams_there_are(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_costs_one_listing_however_many_streams_there_are(running: Life) -> None:
     for number in range(5):
         running.yarn.start(frozenset(StreamId(f"s{number}", CLUSTER.state_dir).tags(1)))
     asked: list[str] = []
-    applications = running.yarn.applications
-
-    def listed(tag: str) -> Any:
-        asked.append(tag)
-        return applications(tag)
-
-    monkeypatch.setattr(running.yarn, "applications", listed)
+    running.yarn.at_request = lambda request, about: asked.append(about)
     assert len(shown(running)) == 7
     assert asked.count("kstream") == 2, "the round's own, and one"
     assert not any("-s1-" in tag for tag in asked)
 
 
-def test_a_resourcemanager_that_is_away_hides_no_stream_that_has_its_folder(
-    running: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(tag: str) -> Any:
+def test_a_resourcemanager_that_is_away_hides_no_stream_that_has_its_folder(running: Life) -> None:
+    def away(request: str, about: str) -> None:
         raise Unavailable("no ResourceManager is active")
 
-    monkeypatch.setattr(running.yarn, "applications", away)
+    running.yarn.at_request = away
     assert {name: verdict.why for name, verdict in shown(running).items()}.keys() == {"orders", "other"}
     lose(running, all_of_it=True)
     with pytest.raises(KstreamError, match="no ResourceManager is active"):

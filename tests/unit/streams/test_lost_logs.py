@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy
-from airflow_kstream.model.thread_dump import SparkProcess
 from airflow_kstream.policy.streams.lost_logs import logs_end, must_be_fetched
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
-from airflow_kstream.supervise.streams import kept_evidence
-from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.life import Life
+from tests.simulated.servers import SimYarn
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab")
@@ -84,24 +81,37 @@ def test_what_was_never_submitted_has_no_logs_to_lose(life: Life) -> None:
     assert life.watch().logs_left is None
 
 
+@dataclass
+class Refusing(SimYarn):
+    """It does not tell which ResourceManager shows the driver's page."""
+
+    refusals: list[Exception] = field(default_factory=list)
+    refused: list[Exception] = field(default_factory=list)
+
+    def active(self) -> str:
+        if self.refusals:
+            self.refused.append(self.refusals.pop())
+            raise self.refused[-1]
+        return super().active()
+
+
 @pytest.mark.parametrize("error", [Unavailable("it is away"), ZeroDivisionError("a defect")], ids=["server", "defect"])
-def test_logs_that_can_not_be_kept_hold_up_no_stop(
-    life: Life, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_logs_that_can_not_be_kept_hold_up_no_stop(life: Life, error: Exception) -> None:
     """Real servers refuse in the loopback tests; here one defect of ours is played as well, which none can cause."""
-    asked: list[str] = []
-
-    def refused(run: StreamRun, app: Application) -> tuple[SparkProcess, ...]:
-        asked.append(app.id)
-        raise error
-
-    monkeypatch.setattr(kept_evidence, "_processes", refused)
+    yarn = Refusing(life.clock)
+    life.use(life.hdfs, yarn=yarn)
     slow = replace(life.run.spec.stop, kill_wait=8 * DAY)
     life.run = replace(life.run, spec=replace(life.run.spec, stop=slow))
     life.begin()
     life.request_restart()
+
+    def refuse_after_the_preflight(request: str, about: str) -> None:
+        if request == "queues":
+            yarn.refusals, yarn.at_request = [error], lambda request, about: None
+
+    yarn.at_request = refuse_after_the_preflight
     assert life.reconcile().generation == 2
-    assert asked == ["application_1_0001"]
+    assert yarn.refused == [error]
 
 
 @pytest.mark.parametrize(("value", "privileged"), [("true", True), ("TRUE", True), ("false", False), ("", False)])

@@ -5,9 +5,8 @@ Simulated servers: a folder that goes between two looks is what is tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
@@ -183,27 +182,19 @@ def test_a_word_of_an_older_copy_stops_nothing(life: Life, second: Application) 
         adopt(life.run, second.id)
 
 
-def test_adopt_claims_no_generation_whose_claim_was_only_not_seen_yet(
-    life: Life, second: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adopt_claims_no_generation_whose_claim_was_only_not_seen_yet(life: Life, second: Application) -> None:
     """Another supervisor claimed it between the two halves of the look."""
     files = dict(life.hdfs.files)
     lose(life)
-    claims = life.run.folder.claim
-    monkeypatch.setattr(type(life.run.folder), "make_claim", restoring(life, files))
+
+    def claimed_meanwhile(request: str, path: str) -> None:
+        if request == "write" and "/.claim-" in path:
+            life.hdfs.files.update(files)
+
+    life.hdfs.at_request = claimed_meanwhile
     with pytest.raises(Conflict, match="another supervisor has it"):
         adopt(life.run, second.id)
-    assert claims(life.run.folder.names()) is not None
-
-
-def restoring(life: Life, files: Mapping[str, tuple[str, datetime]]) -> Callable[..., object]:
-    make_claim = type(life.run.folder).make_claim
-
-    def made(folder: object, draft: object) -> object:
-        life.hdfs.files.update(files)
-        return make_claim(folder, draft)  # type: ignore[arg-type]
-
-    return made
+    assert life.run.folder.claim(life.run.folder.names()) is not None
 
 
 def test_a_strangers_application_is_not_taken_up(life: Life, second: Application) -> None:

@@ -5,87 +5,33 @@ The servers are simulated, because what is tested happens between two of their r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, SubmissionFailed, Unavailable
+from airflow_kstream.model.freeze import freeze_folder
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.submission import Submission, SubmitOutcome
+from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
-from tests.simulated.servers import CLUSTER, SimHdfs, SimYarn
+from tests.simulated.servers import CLUSTER
 
 SOON = timedelta(minutes=2)
 DIED_EARLY, TOOK_TOO_LONG = SubmitOutcome(1, "no queue"), SubmitOutcome(None, "connecting")
-
-
-@dataclass
-class Faulty(SimHdfs):
-    """`fault` sees each request before it is answered, and can raise."""
-
-    fault: Callable[[str, str], None] = lambda request, path: None
-
-    def status(self, path: str) -> FileStatus:
-        self.fault("status", path)
-        return super().status(path)
-
-    def list(self, path: str) -> tuple[FileStatus, ...]:
-        self.fault("list", path)
-        return super().list(path)
-
-    def read(self, path: str) -> str:
-        self.fault("read", path)
-        return super().read(path)
-
-    def delete(self, path: str, *, recursive: bool = False) -> bool:
-        self.fault("delete", path)
-        return super().delete(path, recursive=recursive)
-
-
-@dataclass
-class Client(FakeEngine):
-    """A client that ends as told: `ends` says how, and whether its application appears before, or later."""
-
-    ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
-    submits: bool = False
-
-    def submit(
-        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
-    ) -> SubmitOutcome:
-        if not self.ends:
-            return super().submit(submission, cluster, ticket_cache, folder, timeout)
-        end = self.ends.pop(0)
-        if isinstance(end, BaseException):
-            raise end
-        if self.submits:
-            super().submit(submission, cluster, ticket_cache, folder, timeout)
-        return end
 
 
 class Supervised:
     """The stream, its supervisor, and what happens at which request."""
 
     def __init__(self, life: Life) -> None:
-        self.life = life
-        self.hdfs = Faulty(life.clock)
-        self.client = Client(self.hdfs, life.yarn)
-        life.use(self.hdfs, self.client)
+        self.life, self.hdfs, self.client = life, life.hdfs, life.engine
         self.lines: list[str] = []
         self.supervisor = Reconciler(life.run, tell=self.lines.append)
         self.began = life.hdfs.now()
@@ -114,12 +60,20 @@ class Supervised:
 
         def lose(request: str, path: str) -> None:
             nonlocal seen
-            if any("/gen-000001" in name for name in self.hdfs.files):
+            of_the_job = "/fake/" in path
+            if not of_the_job and any("/gen-000001" in name for name in self.hdfs.files):
                 seen += 1
                 if seen == number:
                     raise Unavailable("the reply was lost")
 
-        self.hdfs.fault = lose
+        self.hdfs.at_request = lose
+
+    def let_yarn_be_away_while(self, condition: Callable[[], bool]) -> None:
+        def away(request: str, tag: str) -> None:
+            if request == "applications" and condition():
+                raise Unavailable("none is active")
+
+        self.life.yarn.at_request = away
 
 
 @pytest.fixture
@@ -145,41 +99,36 @@ def test_somebody_elses_claim_is_still_waited_for(supervised: Supervised) -> Non
     assert (report.generation, len(supervised.alive)) == (2, 1)
 
 
-def test_a_kdc_that_is_away_for_a_minute_costs_that_minute(
-    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kdc_that_is_away_for_a_minute_costs_that_minute(supervised: Supervised) -> None:
     """It goes away after the old generation was stopped. Nothing is claimed before there is a ticket."""
     supervised.reconcile()
     supervised.life.request_restart()
     back = supervised.life.hdfs.now() + timedelta(minutes=1)
 
-    def acquire(*of: object) -> timedelta:
-        if supervised.alive:
-            return timedelta(hours=10)
-        assert "gen-000002" not in supervised.names
-        if supervised.life.hdfs.now() < back:
-            raise Unavailable("Cannot contact any KDC")
-        return timedelta(hours=10)
+    def away() -> None:
+        if not supervised.alive:
+            assert "gen-000002" not in supervised.names
+            if supervised.life.hdfs.now() < back:
+                raise Unavailable("Cannot contact any KDC")
 
-    monkeypatch.setattr(tickets, "acquire", acquire)
+    supervised.life.kdc.at_request = away
     assert supervised.reconcile().generation == 2
     assert supervised.life.hdfs.now() < back + SOON
 
 
 @pytest.mark.parametrize("word", [DesiredState.HELD, DesiredState.STOPPED])
 def test_a_word_that_comes_while_the_clients_ticket_is_awaited_leaves_no_claim(
-    supervised: Supervised, word: DesiredState, monkeypatch: pytest.MonkeyPatch
+    supervised: Supervised, word: DesiredState
 ) -> None:
     """After preflight: a KDC that hardly answers takes minutes for each ticket."""
-    asked: list[object] = []
+    asked: list[int] = []
 
-    def acquire(*of: object) -> timedelta:
-        asked.append(of)
+    def said_at_the_second() -> None:
+        asked.append(1)
         if len(asked) == 2:
             supervised.life.set_desired(word)
-        return timedelta(hours=10)
 
-    monkeypatch.setattr(tickets, "acquire", acquire)
+    supervised.life.kdc.at_request = said_at_the_second
     assert supervised.reconcile().phase in {Phase.HELD, Phase.STOPPED}
     assert "gen-000001" not in supervised.names
 
@@ -200,10 +149,10 @@ def test_a_client_that_never_started_while_hdfs_was_away_is_started_again(superv
 
     def away_once(request: str, path: str) -> None:
         if request == "delete" and "/fence-" in path:
-            supervised.hdfs.fault = lambda request, path: None
+            supervised.hdfs.at_request = lambda request, path: None
             raise Unavailable("no NameNode is active")
 
-    supervised.hdfs.fault = away_once
+    supervised.hdfs.at_request = away_once
     report = supervised.reconcile()
     assert (report.generation, len(supervised.alive)) == (1, 1)
     assert supervised.took < SOON
@@ -233,10 +182,10 @@ def test_an_application_that_appears_while_its_fence_is_taken_does_not_live(supe
 
     def arrives(request: str, path: str) -> None:
         if request == "delete" and "/fence-" in path:
-            supervised.hdfs.fault = lambda request, path: None
+            supervised.hdfs.at_request = lambda request, path: None
             supervised.life.yarn.start(frozenset(supervised.life.run.id.tags(1)))
 
-    supervised.hdfs.fault = arrives
+    supervised.hdfs.at_request = arrives
     with pytest.raises(SubmissionFailed):
         supervised.reconcile()
     assert supervised.alive == []
@@ -246,18 +195,11 @@ def test_an_application_that_appears_while_its_fence_is_taken_does_not_live(supe
 
 @pytest.mark.parametrize("submitted", [True, False])
 def test_a_resourcemanager_that_goes_away_after_the_client_is_asked_again(
-    supervised: Supervised, submitted: bool, monkeypatch: pytest.MonkeyPatch
+    supervised: Supervised, submitted: bool
 ) -> None:
     supervised.client.ends, supervised.client.submits = [DIED_EARLY], submitted
     back = supervised.life.hdfs.now() + timedelta(minutes=1)
-    listed = SimYarn.applications
-
-    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
-        if not supervised.client.ends and supervised.life.hdfs.now() < back:
-            raise Unavailable("none is active")
-        return listed(yarn, tag)
-
-    monkeypatch.setattr(SimYarn, "applications", applications)
+    supervised.let_yarn_be_away_while(lambda: not supervised.client.ends and supervised.life.hdfs.now() < back)
     if submitted:
         assert "submitted generation 1" in str(supervised.reconcile().done)
     else:
@@ -298,23 +240,17 @@ WORDS: dict[str, Callable[[Supervised], None]] = {
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_while_a_found_claim_waits_for_its_ticket_is_heard(
-    supervised: Supervised, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_word_while_a_found_claim_waits_for_its_ticket_is_heard(supervised: Supervised, word: str) -> None:
     """A slow KDC takes minutes."""
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
 
-    said: list[str] = []
+    def said_once() -> None:
+        supervised.life.kdc.at_request = lambda: None
+        WORDS[word](supervised)
 
-    def acquire(*of: object) -> timedelta:
-        if not said:
-            said.append(word)
-            WORDS[word](supervised)
-        return timedelta(hours=10)
-
-    monkeypatch.setattr(tickets, "acquire", acquire)
+    supervised.life.kdc.at_request = said_once
     report = supervised.reconcile()
     assert supervised.alive == [], report
     assert report.phase in {Phase.HELD, Phase.STOPPED, Phase.FROZEN}
@@ -337,20 +273,20 @@ def test_a_claim_that_a_freeze_found_unsubmitted_is_given_up_after_it(
     assert len(supervised.alive) == 1
 
 
-def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(
-    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(supervised: Supervised) -> None:
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
     supervised.life.set_desired(DesiredState.HELD)
-    take_fence = StreamRun.take_fence
+    looks: list[str] = []
 
-    def frozen_before(run: StreamRun, fence: str) -> bool:
-        freeze(supervised)
-        return take_fence(run, fence)
+    def frozen_after_a_look(request: str, path: str) -> None:
+        if (request, path) == ("list", freeze_folder(CLUSTER.state_dir)):
+            looks.append(path)
+            if len(looks) == 2:
+                freeze(supervised)
 
-    monkeypatch.setattr(StreamRun, "take_fence", frozen_before)
+    supervised.hdfs.at_request = frozen_after_a_look
     report = supervised.reconcile()
     assert (report.phase, len(supervised.fences())) == (Phase.HELD, 1)
     assert not report.done, "nothing was given up"
@@ -358,19 +294,12 @@ def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(
 
 @pytest.mark.parametrize("end", [SubmissionFailed("it can't be started"), DIED_EARLY])
 def test_a_submission_that_fails_during_a_freeze_changes_nothing(
-    supervised: Supervised, end: SubmitOutcome | KstreamError, monkeypatch: pytest.MonkeyPatch
+    supervised: Supervised, end: SubmitOutcome | KstreamError
 ) -> None:
-    submit = supervised.client.submit
-    supervised.client.ends = [end]
-
-    def frozen_meanwhile(*of: Any) -> SubmitOutcome:
-        monkeypatch.setattr(supervised.client, "submit", submit)
-        freeze(supervised)
-        return submit(*of)
-
-    monkeypatch.setattr(supervised.client, "submit", frozen_meanwhile)
+    supervised.client.ends, supervised.client.at_submit = [end], lambda: freeze(supervised)
     with pytest.raises(SubmissionFailed):
         supervised.reconcile()
+    supervised.client.at_submit = lambda: None
     assert len(supervised.fences()) == 1
     assert in_the_end(supervised).phase is Phase.RUNNING
     assert len(supervised.alive) == 1
@@ -387,17 +316,15 @@ def test_a_claim_that_somebody_else_gave_up_is_not_submitted(supervised: Supervi
     assert (report.generation, len(supervised.alive)) == (2, 1)
 
 
-def test_a_ticket_that_is_refused_after_a_lost_reply_gives_the_claim_up(
-    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ticket_that_is_refused_after_a_lost_reply_gives_the_claim_up(supervised: Supervised) -> None:
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
 
-    def refused(*of: object) -> timedelta:
+    def refused() -> None:
         raise CredentialError("Client's entry has expired")
 
-    monkeypatch.setattr(tickets, "acquire", refused)
+    supervised.life.kdc.at_request = refused
     with pytest.raises(CredentialError):
         supervised.reconcile()
     assert supervised.fences() == []
@@ -416,7 +343,7 @@ def test_a_claim_whose_fence_somebody_took_is_followed_and_not_submitted(supervi
 
 @pytest.mark.parametrize("error", [Unavailable("Cannot contact any KDC"), KeyboardInterrupt()])
 def test_a_process_that_ends_before_it_submitted_leaves_nothing_to_wait_for(
-    supervised: Supervised, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    supervised: Supervised, error: BaseException
 ) -> None:
     """The KDC is away for longer than anybody waits, or a person ends the command."""
     supervised.lose_a_reply_after_the_claim(1)
@@ -424,12 +351,11 @@ def test_a_process_that_ends_before_it_submitted_leaves_nothing_to_wait_for(
         supervised.supervisor._advance(Mode.ENSURE)
     assert len(supervised.fences()) == 1
 
-    def no_ticket(*of: object) -> timedelta:
+    def no_ticket() -> None:
         supervised.life.clock.ahead += SPEC.heartbeat.start_timeout
         raise error
 
-    monkeypatch.setattr(tickets, "acquire", no_ticket)
-    monkeypatch.setattr(time, "monotonic", lambda: supervised.took.total_seconds())
+    supervised.life.kdc.at_request = no_ticket
     with pytest.raises(type(error)):
         supervised.reconcile()
     assert supervised.fences() == []
@@ -453,19 +379,12 @@ def test_a_supervisor_without_patience_gives_its_claim_up_with_the_lost_reply(su
     assert supervised.took < SOON
 
 
-def test_short_outages_do_not_restart_a_wait(supervised: Supervised, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_outages_do_not_restart_a_wait(supervised: Supervised) -> None:
     """A ResourceManager that is away for half a minute every eight, a wait of ten, and a task that has no patience."""
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
-    listed = SimYarn.applications
-
-    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
-        if supervised.took.total_seconds() % 480 < 30:
-            raise Unavailable("none is active")
-        return listed(yarn, tag)
-
-    monkeypatch.setattr(SimYarn, "applications", applications)
+    supervised.let_yarn_be_away_while(lambda: supervised.took.total_seconds() % 480 < 30)
     while not supervised.alive and supervised.took < timedelta(hours=2):
         supervised.life.clock.ahead += timedelta(minutes=1)
         with suppress(Unavailable):
@@ -474,21 +393,12 @@ def test_short_outages_do_not_restart_a_wait(supervised: Supervised, monkeypatch
     assert supervised.took < 2 * SPEC.submit.ttl
 
 
-def test_a_wait_without_a_server_holds_a_task_for_a_minute(
-    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wait_without_a_server_holds_a_task_for_a_minute(supervised: Supervised) -> None:
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
     away = supervised.took + timedelta(minutes=1)
-    listed = SimYarn.applications
-
-    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
-        if supervised.took > away:
-            raise Unavailable("none is active")
-        return listed(yarn, tag)
-
-    monkeypatch.setattr(SimYarn, "applications", applications)
+    supervised.let_yarn_be_away_while(lambda: supervised.took > away)
     with pytest.raises(Unavailable):
         Reconciler(supervised.life.run, tell=lambda line: None, patient=False).run(Mode.ENSURE)
     assert supervised.took - away < timedelta(seconds=70)

@@ -14,10 +14,10 @@ from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.plan import Note, Phase, Settled, Step, Submit, Wait
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from tests.simulated.ended_lives import BRISK
 from tests.simulated.life import SPEC, Life
+from tests.simulated.restarts import breaking, dead, noted, step
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, past_end, watched
-from tests.unit.streams.test_after_end import breaking, dead, noted, step
-from tests.unit.streams.test_past_ends import BRISK
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 CODE = "User class threw exception: java.lang.IllegalStateException: x"
@@ -256,29 +256,6 @@ class TestWhoseClock:
 
 
 class TestASuccess:
-    def test_every_minute_is_followed_ever_less_often(self, life: Life) -> None:
-        """A DAG that runs it again at once, for six hours: 360 would be possible."""
-        life.run = replace(life.run, spec=BRISK)
-        began, mode = life.clock.now(), Mode.ENSURE
-        while life.clock.now() - began < 6 * HOUR:
-            report = life.reconcile(mode)
-            mode = Mode.ENSURE if report.ended else Mode.WATCH
-            life.clock.ahead += MINUTE
-            if report.phase is Phase.RUNNING:
-                life.yarn.end(list(life.yarn.apps)[-1])
-            elif isinstance(seen := life.watch().step, Settled) and seen.until:
-                life.clock.ahead += max(seen.until - life.clock.now(), timedelta())
-        assert 15 <= len(life.yarn.apps) <= 19
-
-    def test_of_an_hourly_job_is_followed_at_once(self, life: Life) -> None:
-        life.run = replace(life.run, spec=BRISK)
-        for generation in range(1, 9):
-            assert life.reconcile(Mode.ENSURE).generation == generation
-            life.clock.ahead += 59 * MINUTE
-            life.yarn.end(list(life.yarn.apps)[-1])
-            assert life.reconcile(Mode.WATCH).succeeded
-            life.clock.ahead += MINUTE
-
     def test_is_waited_out_by_a_deferred_task(self, life: Life) -> None:
         """The watch follows what the ensure has begun, and does not call it an end."""
         self.succeed_often(life)

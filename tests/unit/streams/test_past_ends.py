@@ -8,57 +8,25 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import ended_file, failed_marker, recorded_ends
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.generation_end import EndKind, PastEnd
+from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.plan import Note, Phase, Settled
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.past_ends import past_ends, record_end
+from airflow_kstream.supervise.streams.past_ends import record_end
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
+from tests.simulated.ended_lives import CODE, FAILED, KILLED, end, keep, recorded
 from tests.simulated.life import SPEC, Life
-from tests.simulated.servers import SimHdfs
 from tests.simulated.yarn import START, past_end
 
-FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
-CODE = "User class threw exception: java.lang.IllegalStateException: x"
 BARE = "User application exited with status 1"
 INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
-# Few looks, and a short proof of death: what is tested here are hours.
-BRISK = replace(
-    SPEC, watch=WatchPolicy(look_every=timedelta(seconds=10)), stop=StopPolicy(silence=timedelta(seconds=1))
-)
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
-
-
-def end(life: Life, diagnostics: str = CODE, state: ApplicationState = FAILED, lived: float = 60) -> None:
-    """End the newest application after it lived so many seconds."""
-    life.clock.ahead += timedelta(seconds=lived)
-    life.yarn.end(list(life.yarn.apps)[-1], state, diagnostics)
-
-
-def recorded(life: Life) -> tuple[PastEnd, ...]:
-    return past_ends(life.run.folder, life.run.folder.names())
-
-
-def keep(life: Life, ends: int, diagnostics: str = CODE) -> list[Phase]:
-    """Live as the operator's task does, with a job that dies a minute after each start; return how its runs ended."""
-    life.run, phases, mode = replace(life.run, spec=BRISK), [], Mode.ENSURE
-    while len(life.yarn.apps) <= ends:
-        report = life.reconcile(mode)
-        phases.append(report.phase)
-        mode = Mode.ENSURE if report.ended else Mode.WATCH
-        if report.phase is Phase.RUNNING:
-            end(life, diagnostics)
-        if isinstance(step := life.watch().step, Settled) and step.until:
-            life.clock.ahead += max(step.until - life.clock.now(), timedelta())
-    return phases
 
 
 def test_a_watch_tells_an_end_once_and_then_goes_on(life: Life) -> None:
@@ -89,21 +57,6 @@ def test_each_record_repeats_the_ends_before_it(life: Life) -> None:
     assert [one.generation for one in recorded(life)] == [1, 2, 3, 4]
     assert {one.kind for one in recorded(life)} == {EndKind.INFRASTRUCTURE}
     assert recorded_ends(life.run.folder.names()) == (2, 3, 4), "the last ones hold all"
-
-
-def test_a_job_that_dies_at_each_start_is_started_ever_less_often(life: Life) -> None:
-    began = life.clock.now()
-    phases = keep(life, ends=16)
-    assert life.clock.now() - began > timedelta(hours=8)
-    assert phases.count(Phase.ENDED) == len(recorded(life)), "each end is one failed run"
-    assert "its circuit breaker is open" in life.reconcile(Mode.ENSURE).why
-
-
-def test_a_breaker_fails_the_watch_even_if_each_end_needed_nobody(life: Life) -> None:
-    phases = keep(life, ends=13, diagnostics=INFRASTRUCTURE)
-    assert Phase.ENDED in phases
-    assert phases.index(Phase.ENDED) > 3
-    assert life.run.folder.desired(life.run.folder.names()).at is None, "nobody wrote a desired state"
 
 
 def test_a_stream_that_a_person_killed_waits_for_their_word(life: Life) -> None:
@@ -232,97 +185,16 @@ def test_status_shows_the_pause_the_breaker_and_the_past_ends(life: Life) -> Non
     assert f"ended unplanned {len(verdict.ends)} times within a day" in " ".join(shown.split())
 
 
-class TestSeveralStreams:
-    """Streams of one state_dir, on one simulated HDFS and ResourceManager."""
-
-    @pytest.fixture
-    def lives(self, life: Life) -> list[Life]:
-        others = [self.beside(life, f"s{number}") for number in range(4)]
-        for one in others:
-            one.begin()
-        return others
-
-    @staticmethod
-    def beside(life: Life, name: str) -> Life:
-        other = Life()
-        other.clock, other.yarn = life.clock, life.yarn
-        other.use(life.hdfs)
-        other.run = replace(other.run, spec=replace(BRISK, name=name, checkpoints=(f"/data/{name}",)))
-        return other
-
-    @staticmethod
-    def die(lives: list[Life], diagnostics: str) -> None:
-        for application in list(lives[0].yarn.apps):
-            if lives[0].yarn.apps[application].alive:
-                lives[0].yarn.end(application, FAILED, diagnostics)
-
-    def test_what_ends_several_at_once_is_the_environments(self, lives: list[Life]) -> None:
-        self.die(lives, INFRASTRUCTURE)
-        for one in lives:
-            one.reconcile(Mode.WATCH)
-        assert [recorded(one)[0].shared for one in lives] == [False, False, True, True]
-
-    def test_all_come_back_without_a_person_however_long_it_lasts(self, lives: list[Life]) -> None:
-        """Kafka is away: nobody's breaker opens, and no task fails for it, the first to end included."""
-        phases: list[Phase] = []
-        for _ in range(9):
-            self.die(lives, INFRASTRUCTURE)
-            phases += [one.reconcile(Mode.WATCH).phase for one in lives]
-            lives[0].clock.ahead += timedelta(minutes=31)
-        assert Phase.ENDED not in phases
-        assert all(one.shared for life in lives for one in recorded(life)[1:-1])
-        assert [one.reconcile(Mode.WATCH).phase for one in lives] == [Phase.RUNNING] * len(lives)
-
-    def test_two_streams_are_no_environment_however_often_they_end(self, lives: list[Life]) -> None:
-        """A stream's own earlier ends are no company of its later ones."""
-        for _ in range(3):
-            self.die(lives, INFRASTRUCTURE)
-            for one in lives[:2]:
-                one.reconcile(Mode.WATCH)
-        assert not any(one.shared for life in lives for one in recorded(life))
-
-    @pytest.mark.parametrize(("apart", "diagnostics"), [(11, INFRASTRUCTURE), (0, BARE), (0, "")])
-    def test_what_only_looks_alike_is_each_streams_own(self, lives: list[Life], apart: float, diagnostics: str) -> None:
-        """Errors at other times, or an exit status: every second job ends with 1."""
-        self.die(lives, diagnostics)
-        for one in lives:
-            one.reconcile(Mode.WATCH)
-            lives[0].clock.ahead += timedelta(minutes=apart)
-        assert not any(one.shared for life in lives for one in recorded(life))
-
-    def test_a_neighbour_that_cannot_be_read_hinders_nobody(self, lives: list[Life]) -> None:
-        for one in lives[1:]:
-            lives[0].hdfs.write(f"{one.run.id.folder}/{ended_file(9)}", "no JSON")
-        self.die(lives, INFRASTRUCTURE)
-        assert lives[0].reconcile(Mode.WATCH).generation == 2
-
-    def test_a_fleet_costs_each_stream_a_few_requests(self, life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Folders that changed lately, and none of them with this error: at most twenty are listed."""
-        for number in range(100):
-            life.hdfs.write(f"/kstream/s{number}-00000000/{ended_file(1)}", "no JSON")
-        life.begin()
-        end(life, INFRASTRUCTURE)
-        listed: list[str] = []
-        real = SimHdfs.list
-
-        def counted(hdfs: SimHdfs, path: str) -> tuple[FileStatus, ...]:
-            listed.append(path)
-            return real(hdfs, path)
-
-        monkeypatch.setattr(SimHdfs, "list", counted)
-        life.reconcile(Mode.WATCH)
-        assert len([path for path in listed if path.startswith("/kstream/s")]) == 20
-
-
-def test_a_record_that_cannot_be_written_submits_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_cannot_be_written_submits_nothing(life: Life) -> None:
     """A quota that is full: no claim could be written either, and a person can still stop the stream."""
     life.begin()
     end(life)
 
-    def full(hdfs: SimHdfs, path: str, text: str, **more: object) -> None:
-        raise Conflict("The NameSpace quota is exceeded")
+    def refuse_writes(request: str, path: str) -> None:
+        if request == "write":
+            raise Conflict("The NameSpace quota is exceeded")
 
-    monkeypatch.setattr(SimHdfs, "write", full)
+    life.hdfs.at_request = refuse_writes
     with pytest.raises(Conflict, match="quota"):
         life.reconcile(Mode.ENSURE)
     assert len(life.yarn.apps) == 1

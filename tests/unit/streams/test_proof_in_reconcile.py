@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import accepted_marker, reached_marker, stopped_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
@@ -18,7 +18,8 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
 from tests.simulated.life import SPEC, Life
-from tests.simulated.yarn import WEEK
+from tests.simulated.servers import SimYarn
+from tests.simulated.yarn import START, WEEK
 
 EPOCHS = f"{SPEC.checkpoints[0]}/epochs.json"
 
@@ -172,16 +173,26 @@ def test_after_a_take_over_nothing_is_left_to_accept(life: Life) -> None:
     assert life.begin().generation == 3
 
 
+@dataclass
+class Forgetful(SimYarn):
+    """It lists nothing until some moment."""
+
+    remembers: datetime = START
+
+    def applications(self, tag: str) -> tuple[Application, ...]:
+        return super().applications(tag) if self.clock.now() > self.remembers else ()
+
+
 @pytest.mark.parametrize("seconds", [1, 30, 110])
-def test_a_resourcemanager_that_lists_nothing_for_a_while_harms_nobody(
-    life: Life, monkeypatch: pytest.MonkeyPatch, seconds: int
-) -> None:
+def test_a_resourcemanager_that_lists_nothing_for_a_while_harms_nobody(life: Life, seconds: int) -> None:
     """An old one that woke, or a new one that recovers: the source is idle, so no commit tells: e06 of the review."""
     life.begin()
     life.engine.complete_epoch(SPEC)
-    remembers, listed = life.clock.now() + timedelta(seconds=seconds), life.yarn.applications
-    forgetful = lambda tag: listed(tag) if life.clock.now() > remembers else ()  # noqa: E731
-    monkeypatch.setattr(life.yarn, "applications", forgetful)
+    life.use(
+        life.hdfs,
+        life.engine,
+        Forgetful(life.clock, life.yarn.apps, remembers=life.clock.now() + timedelta(seconds=seconds)),
+    )
     report = life.begin()
     assert (report.phase, report.generation, report.done) == (Phase.RUNNING, 1, ())
     names = life.run.folder.names()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -23,17 +23,16 @@ def wait_in_queue(life: Life, skew: timedelta = timedelta()) -> None:
     life.yarn.apps[name] = replace(app, state=ApplicationState.ACCEPTED, started=app.started + skew)
 
 
-def silent(moment: datetime) -> timedelta:
-    raise Unavailable("its answer has no Date")
+def silent(request: str, about: str) -> None:
+    if request == "time_since":
+        raise Unavailable("its answer has no Date")
 
 
 @pytest.mark.parametrize("skew", [-20 * MINUTE, timedelta(), 20 * MINUTE])
-def test_a_wait_in_the_queue_is_measured_by_the_resourcemanagers_clock_alone(
-    life: Life, monkeypatch: pytest.MonkeyPatch, skew: timedelta
-) -> None:
+def test_a_wait_in_the_queue_is_measured_by_the_resourcemanagers_clock_alone(life: Life, skew: timedelta) -> None:
     """The NameNode's differs, or changes with a failover."""
     wait_in_queue(life, skew)
-    monkeypatch.setattr(life.yarn, "time_since", lambda moment: life.clock.now() + skew - moment)
+    life.yarn.skew = skew
     life.clock.ahead += 7 * MINUTE
     verdict = life.watch()
     assert verdict.queued
@@ -43,12 +42,12 @@ def test_a_wait_in_the_queue_is_measured_by_the_resourcemanagers_clock_alone(
     assert life.watch().queued_too_long
 
 
-def test_a_clock_that_can_not_be_read_ends_no_wait(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_can_not_be_read_ends_no_wait(life: Life) -> None:
     """The event would end, and begin again a round later."""
     wait_in_queue(life)
     life.clock.ahead += 7 * MINUTE
     assert life.watch().queued
-    monkeypatch.setattr(life.yarn, "time_since", silent)
+    life.yarn.at_request = silent
     life.clock.ahead += 7 * MINUTE
     verdict = life.watch()
     assert verdict.queued
@@ -56,30 +55,28 @@ def test_a_clock_that_can_not_be_read_ends_no_wait(life: Life, monkeypatch: pyte
     assert verdict.queued_too_long
 
 
-def test_a_wait_is_unknown_until_the_clock_was_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_is_unknown_until_the_clock_was_read_once(life: Life) -> None:
     wait_in_queue(life)
-    monkeypatch.setattr(life.yarn, "time_since", silent)
+    life.yarn.at_request = silent
     verdict = life.watch()
     assert (verdict.queued, verdict.queued_too_long, verdict.step is None) == (None, False, False)
 
 
-def test_a_round_reads_the_clock_once_however_many_streams_wait(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_reads_the_clock_once_however_many_streams_wait(life: Life) -> None:
     wait_in_queue(life)
-    read: list[datetime] = []
-
-    def time_since(moment: datetime) -> timedelta:
-        read.append(moment)
-        return life.clock.now() - moment
-
-    monkeypatch.setattr(life.yarn, "time_since", time_since)
+    asked: list[str] = []
+    life.yarn.at_request = lambda request, about: asked.append(request)
     watch = Watch(life.run.session, lambda spec: life.engine)
     assert all(verdict.queued is not None for _, verdict in watch.looks([Subject(SPEC.name)] * 5))
-    assert len(read) == 1
+    assert asked.count("time_since") == 1
     dict(watch.looks([Subject(SPEC.name)]))
-    assert len(read) == 2
+    assert asked.count("time_since") == 2
 
 
-def test_a_round_in_which_nothing_waits_asks_for_no_clock(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_in_which_nothing_waits_asks_for_no_clock(life: Life) -> None:
     life.begin()
-    monkeypatch.setattr(life.yarn, "time_since", None)
+    asked: list[str] = []
+    life.yarn.at_request = lambda request, about: asked.append(request)
     assert life.watch().queued is None
+    assert asked
+    assert "time_since" not in asked

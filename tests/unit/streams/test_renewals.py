@@ -17,16 +17,15 @@ from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.renewal import LastRound
 from airflow_kstream.model.stream import KeytabCredentials
-from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.renewal_readings import last_round
 from airflow_kstream.policy.streams.spark_renewal import rounds_in
-from airflow_kstream.supervise.clusters import token_lifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import RecentLifetimes
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.renewals import Renewals
 from tests.simulated.driver_logs import good, never
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
@@ -235,28 +234,31 @@ def test_a_job_without_a_keytab_is_not_read(logs: Logs) -> None:
 # The lifetimes.
 
 
-def test_lifetimes_are_measured_once_an_hour_and_survive_servers_that_are_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    measured: list[TokenLifetimes | KstreamError] = []
-    clock = 0.0
+@dataclass
+class Tokens(SimHdfs):
+    """It renews each next token for another time, or is away."""
 
-    def learn(hdfs: object, identity: object) -> TokenLifetimes:
-        answer = measured.pop(0)
+    measured: list[timedelta | KstreamError] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return START
+
+    def renew_token(self, token: str) -> datetime:
+        answer = self.measured.pop(0)
         if isinstance(answer, KstreamError):
             raise answer
-        return answer
+        return START + answer
 
-    monkeypatch.setattr(token_lifetimes, "learn_lifetimes", learn)
-    session = cast("ClusterSession", SimpleNamespace(hdfs=None, identity=None))
-    recent = RecentLifetimes(session, clock=lambda: clock)
-    measured[:] = [Unavailable("away"), TokenLifetimes(DAY, 7 * DAY), Unavailable("away"), TokenLifetimes(HOUR, DAY)]
+
+def test_lifetimes_are_measured_once_an_hour_and_survive_servers_that_are_away() -> None:
+    hdfs, clock = Tokens(SimClock(), measured=[Unavailable("away"), DAY, Unavailable("away"), HOUR]), 0.0
+    recent = RecentLifetimes(session_of(hdfs, SimYarn(hdfs.clock)), clock=lambda: clock)
     assert recent.renew_interval() is None
     clock += 301
     assert recent.renew_interval() == DAY
     clock += 3599
     assert recent.renew_interval() == DAY
-    assert len(measured) == 2
+    assert len(hdfs.measured) == 2
     clock += 2
     assert recent.renew_interval() == DAY
     clock += 301

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
-from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
-from tests.simulated.yarn import past_end
-
-POLICY = FailurePolicy()
-START = datetime(2026, 1, 1, tzinfo=UTC)
-MINUTE, HOUR, DAY, WEEK = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(days=7)
-
-
-def end(number: int, at: timedelta, lasted: timedelta = MINUTE, **more: object) -> PastEnd:
-    usual = {"kind": EndKind.CODE, "fingerprint": f"Error {number}", "worked": False} | more
-    return PastEnd(number, at=START + at, claimed=START + at - lasted, lasted=lasted, **usual)  # type: ignore[arg-type]
-
-
-def after(ends: Sequence[PastEnd], cleared: datetime | None = None, policy: FailurePolicy = POLICY) -> Attempt:
-    attempt = next_attempt(policy, ends, "orders", cleared)
-    assert attempt is not None
-    return attempt
+from airflow_kstream.policy.streams.restart_pace import next_attempt
+from tests.simulated.restarts import DAY, HOUR, MINUTE, POLICY, WEEK, after, end, outage
+from tests.simulated.yarn import START, past_end
 
 
 def crash_loop(
@@ -157,19 +142,6 @@ def test_once_the_environment_answers_the_backoff_starts_again() -> None:
     assert after([*away, back]).at <= back.at + POLICY.backoff
 
 
-def outage(stream: str, hours: float, lasted: timedelta, began: timedelta = timedelta()) -> list[PastEnd]:
-    """Return a stream's ends, and the first after the outage, while its Kafka is away: each attempt lives for `lasted`
-    before it gives up."""
-    ends = [end(1, began, shared=True, fingerprint="Kafka")]
-    while ends[-1].at < START + hours * HOUR:
-        attempt = next_attempt(POLICY, ends, stream, None)
-        assert attempt
-        assert not attempt.breaker
-        at = attempt.at + lasted - START
-        ends.append(end(len(ends) + 1, at, lasted, shared=True, fingerprint="Kafka"))
-    return ends
-
-
 @pytest.mark.parametrize("lasted", [timedelta(seconds=1), 2 * MINUTE])
 @pytest.mark.parametrize("hours", [0.1, 2.5, 24])
 def test_an_outage_lengthens_the_pause_to_ten_times_the_first_at_most(hours: float, lasted: timedelta) -> None:
@@ -178,19 +150,6 @@ def test_an_outage_lengthens_the_pause_to_ten_times_the_first_at_most(hours: flo
         pauses = [later.claimed - earlier.at for earlier, later in pairwise(outage(stream, hours, lasted))]
         assert all(POLICY.backoff <= pause <= 10 * POLICY.backoff for pause in pauses)
         assert pauses[0] <= 2 * POLICY.backoff
-
-
-def test_a_fleet_without_kafka_submits_no_thousand_each_minute_and_is_back_in_five() -> None:
-    """A thousand streams, 2.5 hours; no attempt lasts for longer than a second, which is the most attempts."""
-    answers, seen = START + 2.5 * HOUR, Counter[int]()
-    for number in range(1000):
-        ends = outage(f"stream-{number}", 2.5, timedelta(seconds=1), began=timedelta(milliseconds=number))
-        claims = [each.claimed for each in ends[1:]]
-        assert next(at for at in claims if at + timedelta(seconds=1) >= answers) <= answers + 5 * MINUTE
-        seen.update((at - START) // MINUTE for at in claims)
-    attempts = [seen[minute] for minute in range(150)]
-    assert sum(attempts[:10]) < 5500
-    assert max(attempts[10:]) < 500
 
 
 def test_an_own_end_amid_an_outage_doubles_the_pause_by_the_own_ones_alone() -> None:

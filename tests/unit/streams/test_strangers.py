@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.errors import Conflict, Unavailable
 from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.observe import observe
@@ -60,17 +57,10 @@ def test_the_first_generation_is_submitted_beside_a_stranger(life: Life) -> None
     assert state(life, theirs) is ApplicationState.RUNNING
 
 
-def test_a_submission_is_not_found_in_a_strangers_application(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    really_submit = life.engine.submit
-
-    def submit_and_be_copied(*arguments: Any) -> SubmitOutcome:
-        outcome = really_submit(*arguments)
-        stranger(life, 1)
-        return outcome
-
-    monkeypatch.setattr(life.engine, "submit", submit_and_be_copied)
+def test_a_submission_is_not_found_in_a_strangers_application(life: Life) -> None:
+    life.engine.at_submit = lambda: stranger(life, 1)
     report = life.begin()
-    assert report.done[-1].what == "submitted generation 1 as application_1_0001"
+    assert report.done[-1].what == "submitted generation 1 as application_1_0002"
 
 
 def test_an_application_without_a_claim_is_ours_if_it_is_our_users(life: Life) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,17 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from airflow_kstream.cli import main, stream_freeze, stream_options, streams
+from airflow_kstream.cli import main, stream_options, streams
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import acting, freeze_warnings, status
 from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.watch import Watch
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 
@@ -41,14 +37,9 @@ class CommandLine:
     def __init__(self, life: Life, cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.life = life
         self.clients: list[str] = []
-        # By stream: a doctor would ask real servers.
         self.foretold: dict[str, tuple[str, ...]] = {}
         self._cluster = cluster
         self._capsys = capsys
-
-    @contextmanager
-    def open_session(self, *of: object) -> Iterator[ClusterSession]:
-        yield self.life.run.session
 
     def engine_of(self, spec: StreamSpec, spark: Callable[[], SparkDefaults], spark_submit: str) -> Engine:
         self.clients.append(spark_submit)
@@ -84,16 +75,14 @@ def cluster_file(folder: Path) -> Path:
 
 @pytest.fixture
 def at_first(
-    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    life: Life, served: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CommandLine:
     """A command line for a stream that was never submitted."""
     line = CommandLine(life, cluster_file(tmp_path), capsys)
     monkeypatch.setenv("COLUMNS", "400")
+    # Declarations name no engine, and Spark's is the only one that is shipped.
     monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
-    for module in (streams, acting, stream_freeze):
-        monkeypatch.setattr(module, "open_session", line.open_session)
-    for module in (status, freeze_warnings):
-        monkeypatch.setattr(module, "Watch", lambda session, **_: Watch(session, lambda spec: life.engine))
+    # A doctor asks servers that are not simulated here.
     monkeypatch.setattr(streams, "foretell", lambda session, name: line.foretold)
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
@@ -286,30 +275,26 @@ def test_hold_after_a_stop_says_that_the_generation_is_dead_and_is_no_success(
     assert "generation 1 is dead, stopped before, and stays dead" in report.why
 
 
-def test_hold_stands_though_nobody_can_see_what_it_left(kstream: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(tag: str) -> None:
+def test_hold_stands_though_nobody_can_see_what_it_left(kstream: CommandLine) -> None:
+    def away(request: str, about: str) -> None:
         raise Unavailable("no ResourceManager is active")
 
-    monkeypatch.setattr(kstream.life.yarn, "applications", away)
+    kstream.life.yarn.at_request = away
     code, lines = kstream.run("hold")
     assert (code, lines) == (0, ["orders: held; how it stands can't be seen now: no ResourceManager is active"])
     folder = kstream.life.run.folder
     assert folder.desired(folder.names()).state is DesiredState.HELD
 
 
-def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(
-    kstream: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(kstream: CommandLine) -> None:
     kstream.life.request_restart()
-    monkeypatch.setattr(kstream.life.engine, "preflight", lambda *of: kstream.run("hold"))
+    kstream.life.engine.at_preflight = lambda: kstream.run("hold")
     report = kstream.life.reconcile()
     assert (report.phase, kstream.generations) == (Phase.HELD, [True])
 
 
-def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(
-    at_first: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(at_first.life.engine, "preflight", lambda *of: at_first.run("stop", NEVER))
+def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(at_first: CommandLine) -> None:
+    at_first.life.engine.at_preflight = lambda: at_first.run("stop", NEVER)
     report = at_first.life.begin()
     assert (report.phase, at_first.generations) == (Phase.STOPPED, [])
     assert not any(name.startswith("gen-") for name in at_first.life.run.folder.names())

@@ -276,14 +276,13 @@ def test_the_refusal_names_what_was_tried_where_and_as_whom(life: Life) -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable, Denied, NotFound])
-def test_a_scheduler_that_does_not_tell_its_queues_holds_nothing_up(
-    life: Life, monkeypatch: pytest.MonkeyPatch, error: type[KstreamError]
-) -> None:
-    def silent() -> Queues:
-        raise error("its page is away")
+def test_a_scheduler_that_does_not_tell_its_queues_holds_nothing_up(life: Life, error: type[KstreamError]) -> None:
+    def silent(request: str, about: str) -> None:
+        if request == "queues":
+            raise error("its page is away")
 
     life.begin()
-    monkeypatch.setattr(life.yarn, "queues", silent)
+    life.yarn.at_request = silent
     life.request_restart()
     assert life.reconcile().generation == 2
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -13,29 +14,27 @@ from airflow_kstream.model.errors import Conflict, Denied, RestartAborted, Unava
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.ownership import time_to_look
-from airflow_kstream.supervise.streams import take_over as take_over_module
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import TakenOver, take_over
-from tests.simulated.life import Life
-from tests.simulated.servers import CLUSTER, SimYarn
-from tests.simulated.yarn import START
-from tests.unit.streams.test_checkpoint_owner import (
+from tests.simulated.interrupted import (
     COPY,
     HERE,
     SPEC,
     Interrupted,
     alive,
-    attempt,
     hdfs,
     owner,
     rewrite,
     subject,
     supervise,
 )
+from tests.simulated.life import Life
+from tests.simulated.servers import CLUSTER, SimYarn
+from tests.simulated.yarn import START
 
 __all__ = ["hdfs"]
 
@@ -131,85 +130,81 @@ def test_an_owner_keeps_its_checkpoint_while_the_job_that_it_adopted_runs(life: 
 
 
 @dataclass
-class Deposed:
+class Deposed(SimYarn):
     """A ResourceManager that was frozen, says ACTIVE, and lacks what was submitted to the other one, which is away.
 
-    It learns after so many seconds; `confirm_absence` is what the client makes of it.
+    It knows from some moment on; `confirm_absence` is what the client makes of it.
     """
 
-    yarn: SimYarn
-    learns: float
-
-    def __post_init__(self) -> None:
-        self._began = self.yarn.clock.now()
-
-    @property
-    def _knows(self) -> bool:
-        return self.yarn.clock.now() - self._began >= timedelta(seconds=self.learns)
+    knows: datetime = START
+    asked: list[tuple[str, timedelta]] = field(default_factory=list)
 
     def applications(self, tag: str) -> tuple[Application, ...]:
-        return SimYarn.applications(self.yarn, tag) if self._knows else ()
+        return super().applications(tag) if self.knows <= self.clock.now() else ()
 
     def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         assert settled == SPEC.watch.recovery_wait
-        if not self._knows:
+        self.asked.append((of, age))
+        if self.clock.now() < self.knows:
             raise Unavailable("another ResourceManager can't be asked")
 
 
-def deposed(life: Life, monkeypatch: pytest.MonkeyPatch, learns: float) -> None:
-    answers = Deposed(life.yarn, learns)
-    monkeypatch.setattr(life.yarn, "applications", answers.applications)
-    monkeypatch.setattr(life.yarn, "confirm_absence", answers.confirm_absence)
+def rival_of_a_deposed(life: Life, learns: timedelta) -> StreamRun:
+    """Return another stream with the same checkpoint, whose ResourceManager learns of what runs after so long."""
+    yarn = Deposed(life.clock, life.yarn.apps, knows=life.clock.now() + learns)
+    life.use(life.hdfs, yarn=yarn)
+    return subject(life, COPY)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("out_of_reach", [False, True])
 def test_an_owner_that_one_resourcemanager_alone_lacks_keeps_its_checkpoint(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+    life: Life, hdfs: Interrupted, out_of_reach: bool
 ) -> None:
     supervise(life.run)
     life.clock.ahead += timedelta(days=1)
-    deposed(life, monkeypatch, learns=60.0)
-    if elsewhere:
-        monkeypatch.setattr(take_over_module, "_newest_claim", lambda *of: None)
+    theirs = life.run.id.folder
+    if out_of_reach:
+        hdfs.at_request = refusing(theirs)
     with pytest.raises(Conflict, match=r"is written by application_1_0001 of stream orders"):
-        taken(subject(life, COPY))
-    assert any(name.startswith("fence") for name in life.run.folder.names())
+        taken(rival_of_a_deposed(life, timedelta(minutes=1)))
+    hdfs.at_request = lambda request, path: None
+    assert any(name.startswith("fence") for name in hdfs.names(theirs))
     assert owner(life.run)
 
 
-def test_a_resourcemanager_that_stays_away_keeps_nobody_from_a_take_over(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def refusing(folder: str) -> Callable[[str, str], None]:
+    def refuse(request: str, path: str) -> None:
+        if path == folder:
+            raise Denied("permission denied")
+
+    return refuse
+
+
+def test_a_resourcemanager_that_stays_away_keeps_nobody_from_a_take_over(life: Life, hdfs: Interrupted) -> None:
     """What is missing for long enough is gone: see ActiveResourceManager."""
     life.yarn.end(str(supervise(life.run).application))
     life.yarn.apps.clear()
     life.clock.ahead += timedelta(days=1)
-    deposed(life, monkeypatch, learns=SPEC.watch.recovery_wait.total_seconds())
-    assert taken(subject(life, COPY)).checkpoints == (HERE,)
+    assert taken(rival_of_a_deposed(life, SPEC.watch.recovery_wait)).checkpoints == (HERE,)
 
 
-def test_the_absence_of_an_adopted_job_is_judged_by_no_claim(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_absence_of_an_adopted_job_is_judged_by_no_claim(life: Life, hdfs: Interrupted) -> None:
     """It may have run for days before, so a ResourceManager that became active since then may not have recovered it."""
     theirs = life.yarn.start(frozenset())
     adopt(life.run, theirs.id)
     life.clock.ahead += SPEC.submit.ttl
     life.yarn.apps.clear()
-    ages: list[tuple[str, timedelta]] = []
-    monkeypatch.setattr(life.yarn, "confirm_absence", lambda of, age, settled: ages.append((of, age)))
+    yarn = Deposed(life.clock)
+    life.use(hdfs, yarn=yarn)
     taken(subject(life, COPY))
-    assert ages[0] == (theirs.id, timedelta.max)
+    assert yarn.asked[0] == (theirs.id, timedelta.max)
 
 
-def test_without_a_trusted_answer_nothing_is_taken(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_trusted_answer_nothing_is_taken(life: Life, hdfs: Interrupted) -> None:
     supervise(life.run)
     life.clock.ahead += timedelta(days=1)
-    deposed(life, monkeypatch, learns=86400.0)
     with pytest.raises(Unavailable):
-        taken(subject(life, COPY))
+        taken(rival_of_a_deposed(life, timedelta(days=1)))
     assert any(name.startswith("fence") for name in life.run.folder.names())
 
 
@@ -226,55 +221,9 @@ def test_an_owner_that_is_gone_loses_it_and_submits_nothing_any_longer(life: Lif
     assert len(alive(life)) == 1
 
 
-def test_an_owner_that_claims_during_a_take_over_and_the_other_never_both_submit(life: Life, hdfs: Interrupted) -> None:
-    """The former owner starts its next generation before each of the requests of a take-over in turn."""
+def test_a_state_folder_that_we_may_not_read_is_no_obstacle(life: Life, hdfs: Interrupted) -> None:
     life.yarn.end(str(supervise(life.run).application))
-    before = dict(hdfs.files), dict(life.yarn.apps)
-    rival = subject(life, COPY)
-    hdfs.asked = 0
-    taken(rival)
-    requests = hdfs.asked
-    for at in range(1, requests + 1):
-        hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
-        hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: supervise(life.run))
-        attempt(lambda: (taken(rival), supervise(rival)))
-        assert_its_owner_runs(life, f"the former owner started before request {at}")
-
-
-def test_a_take_over_during_a_submission_and_its_owner_never_both_submit(life: Life, hdfs: Interrupted) -> None:
-    life.yarn.end(str(supervise(life.run).application))
-    before = dict(hdfs.files), dict(life.yarn.apps)
-    rival = subject(life, COPY, "/elsewhere")
-    hdfs.asked = 0
-    supervise(life.run)
-    requests = hdfs.asked
-    for at in range(1, requests + 1):
-        hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
-        hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: (taken(rival), supervise(rival)))
-        attempt(lambda: supervise(life.run))
-        assert_its_owner_runs(life, f"it was taken over before request {at}")
-
-
-def assert_its_owner_runs(life: Life, when: str) -> None:
-    (running,) = alive(life) or [when]
-    found = owner(life.run)
-    assert found is not None, when
-    assert StreamId(found.stream, found.state_dir).tag in life.yarn.application(running).tags, when
-
-
-def test_a_state_folder_that_we_may_not_read_is_no_obstacle(
-    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    life.yarn.end(str(supervise(life.run).application))
-    theirs = life.run.id.folder
-    listed = hdfs.list
-
-    def denied(path: str) -> object:
-        if path == theirs:
-            raise Denied("permission denied")
-        return listed(path)
-
-    monkeypatch.setattr(hdfs, "list", denied)
+    hdfs.at_request = refusing(life.run.id.folder)
     assert taken(subject(life, COPY, "/elsewhere")).checkpoints == (HERE,)
 
 

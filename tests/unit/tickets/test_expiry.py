@@ -6,26 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
-from airflow_kstream.model.expiry import ExpiryCheck
 from airflow_kstream.supervise.tickets.expiry import CheckedTicket, TicketExpiryCondition, WatchedCache, check
-from airflow_kstream.supervise.tokens.expiry import TokenEnd
-from tests.unit.tickets.caches import write_cache
+from tests.simulated.tickets import HOUR, NOW, expiring, write_cache
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 ME, YOU = "me@NOWHERE.TEST", "you@NOWHERE.TEST"
-
-lefts = st.lists(st.timedeltas(-2 * HOUR, 5 * HOUR), max_size=30)
-
-
-def of(lefts: list[timedelta]) -> ExpiryCheck[TokenEnd]:
-    return ExpiryCheck("tokens", "file /t", HOUR, NOW, [TokenEnd(str(left), NOW + left) for left in lefts])
 
 
 def test_a_check_is_one_line_for_people() -> None:
-    assert of([HOUR, HOUR / 2, 2 * HOUR]).words == "file /t: 2 of 3 tokens expire within 1h"
+    assert expiring([HOUR, HOUR / 2, 2 * HOUR]).words == "file /t: 2 of 3 tokens expire within 1h"
 
 
 @pytest.mark.parametrize("content", [None, b"garbage"])

@@ -16,8 +16,8 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.managed import CacheCondition, ManagedTicket, read_cache
-from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, renew_all, ticket_status
-from tests.unit.tickets.caches import write_cache
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, _renew_one, renew_all, ticket_status
+from tests.simulated.tickets import write_cache
 
 ME, YOU = "me@NOWHERE.TEST", "you@NOWHERE.TEST"
 HOUR = timedelta(hours=1)
@@ -87,6 +87,12 @@ def test_a_path_that_can_not_be_reached_is_foreign(cache: Path) -> None:
     assert "Not a directory" in str(state.error)
 
 
+def test_a_source_that_java_can_not_read_is_refused_in_words(cache: Path) -> None:
+    (refused,) = renew_all([ManagedTicket("prod", Identity(ME, ticket_cache="KCM:0"), cache)], RenewalPolicy())
+    assert "a KCM cache is kept by the system" in refused.error
+    assert refused.alert
+
+
 def test_a_pipe_is_foreign_and_not_waited_for(cache: Path) -> None:
     os.mkfifo(cache)
     assert read_cache(kept(cache, ours=True)).condition is CacheCondition.FOREIGN
@@ -124,17 +130,17 @@ def test_a_fresh_ticket_is_kept_and_its_failures_are_forgotten(cache: Path) -> N
     [(ME, RenewalOutcome.KEPT, TicketState.FRESH), (YOU, RenewalOutcome.FAILED, TicketState.MISSING)],
 )
 def test_a_cache_replaced_meanwhile_is_reported_as_it_is_afterwards(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, principal: str, outcome: RenewalOutcome, state: TicketState
+    cache: Path, principal: str, outcome: RenewalOutcome, state: TicketState
 ) -> None:
     fill(cache, left=timedelta(minutes=1))
 
-    @contextmanager
-    def meanwhile(breaker: RealmCircuitBreaker, *words: str) -> Iterator[None]:
-        fill(cache, principal, left=10 * HOUR)
-        yield
+    class Meanwhile(RealmCircuitBreaker):
+        @contextmanager
+        def request(self, principal_: str, tried: str) -> Iterator[None]:
+            fill(cache, principal, left=10 * HOUR)
+            yield
 
-    monkeypatch.setattr(RealmCircuitBreaker, "request", meanwhile)
-    (report,) = renew_all([kept(cache)], RenewalPolicy())
+    report = _renew_one(kept(cache), RenewalPolicy(), Meanwhile(), force=False)
     assert (report.outcome, report.state) == (outcome, state)
 
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
+from tests.simulated.tickets import START, ticket
 
-START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-def ticket(life: timedelta) -> Ticket:
-    return Ticket("me@R", "krbtgt/R@R", START, START + life, None, frozenset(), "aes256-cts-hmac-sha1-96", 1)
 
 
 @pytest.mark.parametrize(

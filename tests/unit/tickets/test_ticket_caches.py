@@ -10,6 +10,7 @@ import pytest
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.formats.ticket import TicketKey, ticket_key
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, cache_file_name, split_cache_name
+from tests.simulated.tickets import AES256, CIPHER, WITH_KVNO, der, sealed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TGT = Ticket("me@R", "krbtgt/R@R", NOW, NOW + timedelta(hours=1), None, frozenset(), "", 1)
@@ -49,21 +50,6 @@ def test_the_ticket_of_the_own_realm_that_is_valid_longest_counts() -> None:
 
 def test_a_services_cache_file_can_still_be_recognised() -> None:
     assert cache_file_name("hdfs/nn.test@KSTREAM.TEST") == "hdfs%2Fnn.test@KSTREAM.TEST.ccache"
-
-
-def der(tag: int, *content: bytes) -> bytes:
-    joined = b"".join(content)
-    assert len(joined) < 128
-    return bytes((tag, len(joined))) + joined
-
-
-def sealed(*enc_part: bytes) -> bytes:
-    version, realm, name = der(0xA0, der(2, b"\x05")), der(0xA1, der(0x1B, b"R")), der(0xA2, der(0x30))
-    return der(0x61, der(0x30, version, realm, name, der(0xA3, der(0x30, *enc_part))))
-
-
-AES256, CIPHER = der(0xA0, der(2, b"\x12")), der(0xA2, der(4, b"secret"))
-WITH_KVNO = sealed(AES256, der(0xA1, der(2, b"\x01\x05")), CIPHER)
 
 
 def test_a_ticket_names_version_and_type_of_the_key_that_seals_it() -> None:

@@ -32,11 +32,11 @@ def test_a_hit_has_its_line_and_the_beginning_of_its_record(engine: type[PlainEn
 
 
 @engines
-def test_of_a_hundred_thousand_hits_the_first_and_the_last_are_kept(engine: type[PlainEngine]) -> None:
-    (section,) = scanned(f"{TRACE} No space left\n" * 100_000, engine)
+def test_of_ten_thousand_hits_the_first_and_the_last_are_kept(engine: type[PlainEngine]) -> None:
+    (section,) = scanned(f"{TRACE} No space left\n" * 10_000, engine)
     found = section.found["full"]
-    assert found.count == 100_000
-    assert [hit.number for hit in found.kept] == [1, 2, 99_999, 100_000]
+    assert found.count == 10_000
+    assert [hit.number for hit in found.kept] == [1, 2, 9_999, 10_000]
 
 
 @engines

@@ -1,10 +1,14 @@
-"""Ticket caches in libkrb5's file format 4, written without a KDC: no server accepts their tickets."""
+"""Tickets and their caches in libkrb5's file format 4, written without a KDC: no server accepts them."""
 
 from __future__ import annotations
 
 import struct
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from airflow_kstream.model.expiry import ExpiryCheck
+from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.supervise.tokens.expiry import TokenEnd
 
 # A ticket in DER, sealed with an AES key (RFC 4120, 5.3).
 _SEALED = bytes.fromhex("61233021a003020105a1031b0152a2023000a311300fa003020112a2080406736563726574")
@@ -38,3 +42,32 @@ def _principal(name: str) -> bytes:
 
 def _sized(content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + content
+
+
+def der(tag: int, *content: bytes) -> bytes:
+    joined = b"".join(content)
+    assert len(joined) < 128
+    return bytes((tag, len(joined))) + joined
+
+
+def sealed(*enc_part: bytes) -> bytes:
+    version, realm, name = der(0xA0, der(2, b"\x05")), der(0xA1, der(0x1B, b"R")), der(0xA2, der(0x30))
+    return der(0x61, der(0x30, version, realm, name, der(0xA3, der(0x30, *enc_part))))
+
+
+AES256, CIPHER = der(0xA0, der(2, b"\x12")), der(0xA2, der(4, b"secret"))
+WITH_KVNO = sealed(AES256, der(0xA1, der(2, b"\x01\x05")), CIPHER)
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def ticket(life: timedelta) -> Ticket:
+    return Ticket("me@R", "krbtgt/R@R", START, START + life, None, frozenset(), "aes256-cts-hmac-sha1-96", 1)
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def expiring(lefts: list[timedelta]) -> ExpiryCheck[TokenEnd]:
+    return ExpiryCheck("tokens", "file /t", HOUR, NOW, [TokenEnd(str(left), NOW + left) for left in lefts])

@@ -1,0 +1,23 @@
+"""Fixtures of folders that live through whole lives; their conftest.py imports them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from airflow_kstream.clients.kerberos import tickets
+from tests.simulated.life import Life
+
+
+@pytest.fixture
+def life(monkeypatch: pytest.MonkeyPatch) -> Life:
+    """A stream that needs no KDC, a ticket is always available, and no patience: a wait moves its clock."""
+    life = Life()
+    # libkrb5 asks a KDC of its own accord: nothing can be handed to it in place of one.
+    monkeypatch.setattr(tickets, "acquire", life.kdc.acquire)
+    # A wait lasts for minutes, also tenacity's, which takes no clock.
+    monkeypatch.setattr(time, "sleep", life.clock.sleep)
+    # The same waits end by this clock.
+    monkeypatch.setattr(time, "monotonic", life.clock.monotonic)
+    return life
