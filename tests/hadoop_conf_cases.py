@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 TOO_DEEP = "too deep"
 ENVIRONMENT = {"KSTREAM_SET": "set", "KSTREAM_EMPTY": ""}
 
@@ -58,3 +60,10 @@ def files() -> dict[str, str]:
         f"<property><name>{name}</name><value>{written}</value></property>" for name, (written, _) in CASES.items()
     )
     return {name: text.format(properties=properties) for name, text in FILES.items()}
+
+
+def write_core_site(folder: Path, properties: dict[str, str]) -> None:
+    rows = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in properties.items()
+    )
+    (folder / "core-site.xml").write_text(f"<configuration>{rows}</configuration>")

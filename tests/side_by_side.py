@@ -31,6 +31,8 @@ LONGEST = (
     "tests/real/cluster/test_stalls.py",
     "tests/tools/test_benchmarks.py",
     "tests/tools/test_minicluster.py",
+    "tests/simulation/test_never_two_at_once.py",
+    "tests/airflow/test_pages.py",
     "tests/spark/",
 )
 _WAITS_FIRST = "gw1"

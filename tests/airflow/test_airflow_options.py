@@ -239,9 +239,9 @@ def test_a_pod_is_handed_over_as_its_executor_wants_it(tmp_path: Path, monkeypat
     module = ModuleType("airflow.providers.cncf.kubernetes.pod_generator")
     made = SimpleNamespace(deserialize_model_dict=lambda pod: ("a pod of", pod["spec"]["nodeName"]))
     module.PodGenerator = made  # type: ignore[attr-defined]
-    for name in ("airflow.providers.cncf", "airflow.providers.cncf.kubernetes"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in ("airflow.providers.cncf", "airflow.providers.cncf.kubernetes", module.__name__):
+        # The provider would bring a client of Kubernetes along, which no other test needs.
+        monkeypatch.setitem(sys.modules, name, module)
     pod = "airflow: {executor_config: {pod_override: {spec: {nodeName: edge-1}}}}\n"
     task = dags_of_stream(tmp_path, monkeypatch, STREAM + pod)["stream-prod.orders"].get_task("keep")
     assert task.executor_config == {"pod_override": ("a pod of", "edge-1")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
@@ -16,14 +15,13 @@ from airflow.serialization.definitions.assets import SerializedAsset
 from airflow.serialization.serialized_objects import DagSerialization, LazyDeserializedDAG
 
 from airflow_kstream.assets import asset_uri, cluster_asset, stream_asset
-from airflow_kstream.notifications import ledgers
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.triggers.events import StreamEventTrigger
 from tests.airflow.declarations import Declarations
 from tests.simulated.fleet import Fleet
 from tests.simulated.life import SPEC
-from tests.simulated.virtual_time import VirtualLoop, run
+from tests.simulated.virtual_time import run
 
 MINUTE = 60.0
 
@@ -76,13 +74,6 @@ def test_the_dags_of_tasks_that_tell_name_their_clusters_asset(
         assert named == {f"kstream://{dag_id.partition('-')[2]}/"}
 
 
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
-
-
 async def passed_on(trigger: StreamEventTrigger, until: float) -> list[tuple[str, bool]]:
     """Return the kinds that a watcher of an asset fires within so many seconds, and whether each is an end."""
     fired: list[tuple[str, bool]] = []
@@ -117,19 +108,14 @@ def test_a_watcher_passes_on_what_the_stream_tells_once_whatever_restarts(fleet:
     assert told == [("cluster_unreachable", False), ("cluster_unreachable", True)]
 
 
-def test_a_watcher_outlives_a_store_that_fails(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    answers: list[Any] = [OSError("404"), OSError("404"), None, None]
+def test_a_watcher_outlives_a_store_that_fails(fleet: Fleet) -> None:
+    failures = [OSError("404"), OSError("404")]
 
-    async def get(uri: str, key: str) -> Any:
-        answer = answers.pop(0) if answers else None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    async def fail_twice(key: str) -> None:
+        if failures:
+            raise failures.pop()
 
-    monkeypatch.setattr(ledgers, "get", get)
-    loop = VirtualLoop()
-    assert run(passed_on(StreamEventTrigger("prod", "orders"), 5 * MINUTE), loop) == []
-    loop.close()
-    assert not answers
+    fleet.at_read = fail_twice
+    assert run(passed_on(StreamEventTrigger("prod", "orders"), 5 * MINUTE), fleet.loop) == []
+    assert not failures
+    assert fleet.store_reads.total() >= 4

@@ -5,11 +5,8 @@ What it finds is simulated: tests/contract finds it on real servers.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -38,14 +35,7 @@ AWAY = Undecided("rm-privileges", Unasked("the configuration", "http://rm is awa
 ACCEPTED = "accepted: [{finding: rm-privileges, by: jane, why: known, until: 2099-01-01}]"
 
 
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Recording")
-    monkeypatch.setattr(ClusterDoctorOperator, "log", logging.getLogger("task"))
-    notifiers.forget()
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
+pytestmark = pytest.mark.usefixtures("recording")
 
 
 class Kept:
@@ -57,37 +47,27 @@ class Kept:
         self.report = value
 
 
-def examine(patch: pytest.MonkeyPatch, report: DoctorReport, **fields: Any) -> tuple[str, Any]:
+class Doctor(ClusterDoctorOperator):
+    found: DoctorReport
+
+    def _examined(self) -> DoctorReport:
+        return self.found
+
+
+def examine(report: DoctorReport, **fields: Any) -> tuple[str, Any]:
     """Run the task with what is found; return its failure, empty if it is green, and its result."""
-    patch.setattr("airflow_kstream.operators.cluster_doctor.examine_cluster", lambda cluster, subjects: report)
-    patch.setattr("airflow_kstream.operators.cluster_doctor.KstreamClusterHook", _Hook)
     kept = Kept()
-    task = ClusterDoctorOperator(task_id="examine", cluster_conn_id="prod", **fields)
+    task = Doctor(task_id="examine", cluster_conn_id="prod", **fields)
+    task.found = report
     try:
         return "", task.execute(cast("Context", {"ti": kept}))
     except AirflowFailException as error:
         return str(error), kept.report
 
 
-class _Hook:
-    def __init__(self, conn_id: str) -> None:
-        self.conn_id = conn_id
-
-    def cluster(self) -> Any:
-        return _Opened()
-
-
-class _Opened:
-    def __enter__(self) -> SimpleNamespace:
-        return SimpleNamespace()
-
-    def __exit__(self, *of: object) -> None:
-        return None
-
-
-def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet) -> None:
     found, nothing = DoctorReport((LOST, NOTE)), DoctorReport((), passed=("yarn-acls",))
-    failures = [examine(monkeypatch, report)[0] for report in (nothing, found, found, nothing, found)]
+    failures = [examine(report)[0] for report in (nothing, found, found, nothing, found)]
     assert failures == ["", "new: rm-privileges", "", "", "new: rm-privileges"]
     begin, end, again = (text for _, text in notifiers.told)
     assert begin == again
@@ -98,43 +78,39 @@ def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet, monkeypatch:
     assert fleet.gauges["kstream.prod.cluster.findings"] == [0, 2, 2, 0, 2]
 
 
-def test_a_finding_of_one_more_stream_is_new_for_that_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_of_one_more_stream_is_new_for_that_stream(fleet: Fleet) -> None:
     more = replace(LOST, concerns=(*LOST.concerns, Concern("clicks", "its logs are lost if it ends")))
-    examine(monkeypatch, DoctorReport((LOST,)))
-    failure, result = examine(monkeypatch, DoctorReport((more,)))
+    examine(DoctorReport((LOST,)))
+    failure, result = examine(DoctorReport((more,)))
     assert failure == "new: rm-privileges"
     assert [concern["stream"] for concern in result["new"][0]["concerns"]] == ["clicks"]
     assert len(notifiers.told) == 1
 
 
-def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(fleet: Fleet) -> None:
     found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,), passed=("yarn-acls",))
-    failures = [examine(monkeypatch, report)[0] for report in (found, away, found)]
+    failures = [examine(report)[0] for report in (found, away, found)]
     assert failures == ["new: rm-privileges", "", ""]
     assert len(notifiers.told) == 1
     assert fleet.told("rm-privileges: the configuration could not be asked, because http://rm is away") == 1
 
 
-def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet) -> None:
     with pytest.raises(Unavailable, match="the servers told nothing: rm-privileges: the configuration could not"):
-        examine(monkeypatch, DoctorReport((), (AWAY,), blind=True))
+        examine(DoctorReport((), (AWAY,), blind=True))
 
 
 def test_what_a_person_accepted_is_no_news(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "prod.yaml").write_text(ACCEPTED)
     monkeypatch.setenv("AIRFLOW__KSTREAM__DOCTOR_FOLDER", str(tmp_path))
-    assert examine(monkeypatch, DoctorReport((LOST,)))[0] == ""
+    assert examine(DoctorReport((LOST,)))[0] == ""
     assert notifiers.told == []
     (tmp_path / "prod.yaml").write_text("accepted: [{finding: x}]")
-    assert "accepted.0.by is missing" in examine(monkeypatch, DoctorReport((LOST,)))[0]
+    assert "accepted.0.by is missing" in examine(DoctorReport((LOST,)))[0]
 
 
-def test_a_task_that_reports_everything_is_red_for_as_long_as_anything_is_found(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failures = [examine(monkeypatch, DoctorReport((LOST,)), only_new=False)[0] for _ in range(2)]
+def test_a_task_that_reports_everything_is_red_for_as_long_as_anything_is_found(fleet: Fleet) -> None:
+    failures = [examine(DoctorReport((LOST,)), only_new=False)[0] for _ in range(2)]
     assert failures == ["rm-privileges", "rm-privileges"]
 
 

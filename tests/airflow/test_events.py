@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.checkpoint_owner import Owner
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, Unavailable
+from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.event import EventKind, Ledger, Trouble
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.notifications.ledgers import Ledgers
+from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.events.ledger import compare
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import owner_steps
 from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.ownership import own_what_runs
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.triggers.telling import ClusterTeller, Teller
 from tests.airflow import notifiers
@@ -39,13 +39,7 @@ CALM = WatchPolicy(every=timedelta(minutes=5))
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 
 
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{HERE}.Recording")
-    notifiers.forget()
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
+pytestmark = pytest.mark.usefixtures("recording")
 
 
 def names(count: int) -> list[str]:
@@ -57,16 +51,12 @@ def told(fleet: Fleet, name: str = "default") -> list[str]:
     return [text.split(": ", 2)[1].split(", after ")[0] for notifier, text in notifiers.told if notifier == name]
 
 
-def refuse(self: FakeEngine, cluster: Cluster, spec: StreamSpec) -> None:
+def refuse() -> None:
     raise InvalidInput("the queue is gone")
 
 
-def belongs_to_another(*of: object) -> tuple[str, ...]:
-    raise Conflict("/data/orders belongs to sales")
-
-
-def declared_twice(*of: object) -> None:
-    raise Conflict("this stream seems to be declared twice")
+def nothing() -> None:
+    pass
 
 
 async def commit(fleet: Fleet, hours: float) -> None:
@@ -102,7 +92,7 @@ def test_a_stream_that_is_well_tells_nothing(fleet: Fleet) -> None:
 
 
 def test_a_cluster_that_is_away_for_an_hour_is_one_event_of_all_streams(fleet: Fleet) -> None:
-    fleet.declare(*names(300), watch=CALM)
+    fleet.declare(*names(12), watch=CALM)
 
     async def story() -> None:
         await asyncio.sleep(5 * MINUTE)
@@ -154,13 +144,10 @@ def test_an_event_outlives_every_restart_of_the_triggerer(fleet: Fleet, restarts
     assert sorted(told(fleet)[2:]) == ["it is seen again", "the cluster is reachable"]
 
 
-def test_a_blocked_restart_is_one_event_and_another_one_when_it_is_overdue(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_blocked_restart_is_one_event_and_another_one_when_it_is_overdue(fleet: Fleet) -> None:
     fleet.declare("orders", watch=CALM)
     fleet.clock.ahead += 0.749 * ONE_WEEK
-    checks = FakeEngine.preflight
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
     begins = ["its restart is blocked", "its planned restart is overdue"]
 
     async def story() -> None:
@@ -170,7 +157,7 @@ def test_a_blocked_restart_is_one_event_and_another_one_when_it_is_overdue(
         fleet.restart_triggerer()
         await asyncio.sleep(5 * HOUR)
         assert told(fleet) == begins
-        monkeypatch.setattr(FakeEngine, "preflight", checks)
+        fleet.engine.at_preflight = nothing
         await asyncio.sleep(20 * MINUTE)
 
     fleet.live(story)
@@ -184,11 +171,11 @@ def test_a_blocked_restart_is_one_event_and_another_one_when_it_is_overdue(
     assert fleet.gauges["kstream.simulated.orders.events"][-1] == 0
 
 
-def test_an_alert_carries_what_the_doctor_expects_of_its_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alert_carries_what_the_doctor_expects_of_its_stream(fleet: Fleet) -> None:
     fleet.foretold = {"orders": ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)}
     fleet.declare("orders", watch=CALM)
     fleet.clock.ahead += 0.749 * ONE_WEEK
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(2 * HOUR)
@@ -199,10 +186,10 @@ def test_an_alert_carries_what_the_doctor_expects_of_its_stream(fleet: Fleet, mo
     assert text.endswith("; foretold: its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)")
 
 
-def test_a_queue_that_is_gone_is_one_message_of_all_its_streams(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet.declare(*names(30), watch=CALM)
+def test_a_queue_that_is_gone_is_one_message_of_all_its_streams(fleet: Fleet) -> None:
+    fleet.declare(*names(12), watch=CALM)
     fleet.clock.ahead += 0.8 * ONE_WEEK
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(HOUR)
@@ -230,12 +217,12 @@ def test_a_persons_kill_waits_until_a_person_starts_the_stream(fleet: Fleet) -> 
     assert told(fleet)[1] == "it waits for a person no longer"
 
 
-def test_a_declaration_has_a_notifier_of_its_own(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declaration_has_a_notifier_of_its_own(fleet: Fleet) -> None:
     own = NotifyPolicy(f"{HERE}.Recording", {"name": "team", "text": "{{ event.stream }} {{ event.kind }}"})
     fleet.declare("orders", watch=CALM, notify=own)
     fleet.declare("clicks", watch=CALM)
     fleet.clock.ahead += 0.8 * ONE_WEEK
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(HOUR)
@@ -245,11 +232,11 @@ def test_a_declaration_has_a_notifier_of_its_own(fleet: Fleet, monkeypatch: pyte
     assert {text.split(":")[0] for name, text in notifiers.told if name == "default"} == {"simulated/clicks"}
 
 
-def test_a_refused_declaration_keeps_its_streams_notifier(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_declaration_keeps_its_streams_notifier(fleet: Fleet) -> None:
     fleet.declare("orders", watch=CALM, notify=NotifyPolicy(f"{HERE}.Recording", {"name": "team"}))
     fleet.refused.add("orders")
     fleet.clock.ahead += 0.749 * ONE_WEEK
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(2 * HOUR)
@@ -260,7 +247,7 @@ def test_a_refused_declaration_keeps_its_streams_notifier(fleet: Fleet, monkeypa
 
 
 def test_what_falls_into_a_freeze_is_one_message(fleet: Fleet) -> None:
-    fleet.declare(*names(30), watch=CALM)
+    fleet.declare(*names(6), watch=CALM)
     fleet.clock.ahead += 0.75 * ONE_WEEK - timedelta(minutes=20)
 
     async def story() -> None:
@@ -274,22 +261,24 @@ def test_what_falls_into_a_freeze_is_one_message(fleet: Fleet) -> None:
     assert "and waits for the end of the freeze" in notifiers.told[0][1]
     assert told(fleet).count("a freeze keeps it from its restart") <= 2
     assert set(told(fleet)) == {"a freeze keeps it from its restart", "no freeze keeps it from its restart"}
-    assert {len(fleet.generations(name)) for name in names(30)} == {2}
+    assert {len(fleet.generations(name)) for name in names(6)} == {2}
 
 
-def test_a_doubt_of_the_task_lasts_until_a_successor_follows(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_doubt_of_the_task_lasts_until_a_successor_follows(fleet: Fleet) -> None:
     """The watcher may not read who owns it, and sees a stream that runs."""
     fleet.declare("orders", watch=CALM)
-    monkeypatch.setattr(owner_steps, "own_what_runs", belongs_to_another)
+    lock = CheckpointLock(fleet.session.hdfs, "/data/orders")
+    orders, sales = (Owner(name, CLUSTER.state_dir, CLUSTER.default_fs) for name in ("orders", "sales"))
+    given = lock.give(None, sales)
 
     async def story() -> None:
         await asyncio.sleep(HOUR)
         assert told(fleet) == ["its restart is blocked"]
-        assert "/data/orders belongs to sales" in notifiers.told[0][1]
+        assert "/data/orders belongs to stream sales" in notifiers.told[0][1]
         fleet.restart_triggerer()
         await asyncio.sleep(HOUR)
         assert len(notifiers.told) == 1
-        monkeypatch.setattr(owner_steps, "own_what_runs", own_what_runs)
+        lock.give(given, orders)
         request_restart(fleet.run_of("orders"), "sales is gone")
         await commit(fleet, 1)
 
@@ -298,16 +287,18 @@ def test_a_doubt_of_the_task_lasts_until_a_successor_follows(fleet: Fleet, monke
     assert len(fleet.generations("orders")) == 2
 
 
-def test_a_stream_that_is_declared_twice_is_an_event(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_declared_twice_is_an_event(fleet: Fleet) -> None:
     """Only the task has the declaration, so the watcher sees no restart that is due."""
     fleet.declare("orders", watch=CALM, on_change=OnChange.RESTART)
-    fleet.specs["orders"] = replace(fleet.specs["orders"], arguments=("--other",))
-    monkeypatch.setattr(owner_steps, "require_no_duel", declared_twice)
+    blue, green = fleet.specs["orders"], replace(fleet.specs["orders"], arguments=("--other",))
+    for spec in (green, blue):
+        Reconciler(replace(fleet.run_of("orders"), spec=spec), tell=lambda line: None).run(Mode.WATCH)
+    fleet.specs["orders"] = green
 
     async def story() -> None:
-        await asyncio.sleep(HOUR)
+        await commit(fleet, 1)
         fleet.restart_triggerer()
-        await asyncio.sleep(HOUR)
+        await commit(fleet, 1)
 
     fleet.live(story)
     assert told(fleet) == ["its restart is blocked"]
@@ -322,16 +313,15 @@ def test_no_notifier_and_no_store_delays_a_watch(fleet: Fleet, monkeypatch: pyte
     monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{HERE}.{notifier}")
     if wrong == "store":
         fleet.store_fails = Unavailable("404: no DAG names this asset")
-    fleet.declare(*names(5), watch=CALM)
+    fleet.declare(*names(3), watch=CALM)
     fleet.clock.ahead += 0.749 * ONE_WEEK
-    checks = FakeEngine.preflight
 
-    def refuse_all_but_one(self: FakeEngine, cluster: Cluster, spec: StreamSpec) -> None:
-        if spec.name != "stream-2":
-            raise InvalidInput("the queue is gone")
-        checks(self, cluster, spec)
+    class RefusesAllButOne(FakeEngine):
+        def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+            if spec.name != "stream-2":
+                raise InvalidInput("the queue is gone")
 
-    monkeypatch.setattr(FakeEngine, "preflight", refuse_all_but_one)
+    fleet.engine = RefusesAllButOne(fleet.hdfs, fleet.yarn)
 
     async def story() -> None:
         await asyncio.sleep(3 * HOUR)
@@ -375,21 +365,15 @@ STALLED = Trouble(EventKind.STALLED, "no commit")
 AWAY = Trouble(EventKind.ENVIRONMENT, "they follow by themselves", "HDFS did not answer")
 
 
-def stored(monkeypatch: pytest.MonkeyPatch, trouble: Trouble, seconds: float) -> None:
+def stored(fleet: Fleet, trouble: Trouble, seconds: float, stream: str = "") -> None:
     """Let an earlier process have told of the trouble, which takes the store so many seconds to say."""
-    ledger, _ = compare(Ledger(), [trouble], {trouble.kind}, datetime(2026, 3, 1, tzinfo=UTC), "simulated", "orders")
-
-    async def load(self: Ledgers, subject: tuple[str, str]) -> Ledger:
-        await asyncio.sleep(seconds)
-        return ledger
-
-    monkeypatch.setattr(Ledgers, "load", load)
+    ledger, _ = compare(Ledger(), [trouble], {trouble.kind}, datetime(2026, 3, 1, tzinfo=UTC), "simulated", stream)
+    fleet.store[asset_uri("simulated", stream), ledgers.KEY] = ledger.to_json()
+    fleet.store_slow = seconds
 
 
-def test_a_watcher_that_does_not_know_yet_what_others_told_tells_nothing(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored(monkeypatch, STALLED, seconds=45)
+def test_a_watcher_that_does_not_know_yet_what_others_told_tells_nothing(fleet: Fleet) -> None:
+    stored(fleet, STALLED, 45, "orders")
 
     async def story() -> None:
         async with Teller("simulated", "orders") as teller:
@@ -404,11 +388,9 @@ def test_a_watcher_that_does_not_know_yet_what_others_told_tells_nothing(
     assert told(fleet) == ["it is stalled no longer"]
 
 
-def test_a_process_that_has_just_begun_ends_no_event_of_the_environment(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_has_just_begun_ends_no_event_of_the_environment(fleet: Fleet) -> None:
     """It has not looked at the streams that ended of it yet."""
-    stored(monkeypatch, AWAY, seconds=1)
+    stored(fleet, AWAY, 1)
 
     async def story() -> None:
         teller = ClusterTeller("simulated")

@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from types import SimpleNamespace
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding
-from airflow_kstream.notifications import tasks
+from airflow_kstream.model.lease import Attribution, Decision, FileCondition, Judgement
+from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.policy.tickets.renewal import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
-from airflow_kstream.supervise.leases.requests import RecoveryRequest
+from airflow_kstream.supervise.leases.executor import RecoveryRun
+from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport
-from airflow_kstream.views import leases as lease_views
 from tests.airflow import notifiers
 from tests.simulated.fleet import Fleet, context
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GOOD = RenewalOutcome.KEPT, TicketState.FRESH
 LATE = RenewalOutcome.FAILED, TicketState.EXPIRED
 EARLY = RenewalOutcome.FAILED, TicketState.FRESH
 
 
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Recording")
-    notifiers.forget()
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
+pytestmark = pytest.mark.usefixtures("recording")
 
 
-def renew(
-    patch: pytest.MonkeyPatch, outcomes: dict[str, tuple[RenewalOutcome, TicketState]], principal: str = ""
-) -> None:
+class Renew(KerberosTicketRenewOperator):
+    reports: list[RenewalReport]
+
+    def _renewed(self) -> list[RenewalReport]:
+        return self.reports
+
+
+class CheckKeytabs(KeytabCheckOperator):
+    found: KeytabCheck
+
+    def _checks(self) -> list[KeytabCheck]:
+        return [self.found]
+
+
+class Recover(HdfsLeaseRecoverOperator):
+    stuck = 0
+
+    def _recovered(self, context: Context) -> tuple[RecoverySettings, RecoveryReport]:
+        settings = self._settings(context)
+        found = tuple(stuck_file(f"{self.path}/{number}") for number in range(self.stuck))
+        intents = tuple(Intent(finding, Decision(False, "nobody approved it")) for finding in found)
+        health = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
+        survey = Survey(NOW, "listOpenFiles", health, found, {})
+        return settings, RecoveryReport(survey, intents, None if settings.dry_run else RecoveryRun("run", ()))
+
+
+def stuck_file(path: str) -> Finding:
+    state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
+    history = FileHistory(OpenFile(path), state, NOW, NOW - timedelta(hours=1), NOW, checks=2)
+    return Finding(history, Judgement(FileCondition.HOLDER_DEAD, "its lease ended"), Attribution())
+
+
+def renew(outcomes: dict[str, tuple[RenewalOutcome, TicketState]], principal: str = "") -> None:
     """Run the task, also each of its tries, with these outcomes of `a` and `b`."""
-    reports = [
+    task = Renew(task_id="renew", cluster_conn_id="prod", principal=principal or None)
+    task.reports = [
         RenewalReport("prod", name, f"/tmp/{name}", outcome, state, error="the KDC is away")
         for name, (outcome, state) in outcomes.items()
     ]
-    patch.setattr(KerberosTicketRenewOperator, "_renewed", lambda self: reports)
-    task = KerberosTicketRenewOperator(task_id="renew", cluster_conn_id="prod", principal=principal or None)
     with suppress(Unavailable):
         task.execute(context())
 
 
-def test_each_principal_begins_and_ends_once_over_runs_and_retries(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_principal_begins_and_ends_once_over_runs_and_retries(fleet: Fleet) -> None:
     for outcomes in ({"a": GOOD, "b": GOOD}, {"a": EARLY, "b": GOOD}, {"a": LATE, "b": GOOD}, {"a": LATE, "b": GOOD}):
-        renew(monkeypatch, outcomes)
-    renew(monkeypatch, {"a": LATE, "b": LATE})
-    renew(monkeypatch, {"a": GOOD, "b": LATE})
+        renew(outcomes)
+    renew({"a": LATE, "b": LATE})
+    renew({"a": GOOD, "b": LATE})
 
     assert [text.split(":")[1].split(", after")[0].strip() for _, text in notifiers.told] == [
         "a ticket is not renewed (a)",
@@ -70,35 +96,34 @@ def test_each_principal_begins_and_ends_once_over_runs_and_retries(
     ]
 
 
-def test_an_alert_of_a_ticket_is_a_gauge_of_its_principal(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alert_of_a_ticket_is_a_gauge_of_its_principal(fleet: Fleet) -> None:
     for outcomes in ({"a": GOOD, "b": GOOD}, {"a": EARLY, "b": GOOD}, {"a": LATE, "b": GOOD}, {"a": GOOD, "b": GOOD}):
-        renew(monkeypatch, outcomes)
+        renew(outcomes)
 
     assert fleet.gauges["kstream.prod.a.ticket.alert"] == [0, 0, 1, 0]
     assert fleet.gauges["kstream.prod.b.ticket.alert"] == [0, 0, 0, 0]
 
 
-def test_a_kdc_that_is_away_is_one_message_of_all_principals(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    renew(monkeypatch, {"a": LATE, "b": LATE})
+def test_a_kdc_that_is_away_is_one_message_of_all_principals(fleet: Fleet) -> None:
+    renew({"a": LATE, "b": LATE})
 
     [(_, text)] = notifiers.told
     assert text.endswith("the KDC is away. And so for 1 more: b")
 
 
-def test_a_task_of_one_principal_ends_no_event_of_another(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    renew(monkeypatch, {"a": LATE}, "a")
-    renew(monkeypatch, {"b": GOOD}, "b")
+def test_a_task_of_one_principal_ends_no_event_of_another(fleet: Fleet) -> None:
+    renew({"a": LATE}, "a")
+    renew({"b": GOOD}, "b")
 
     assert len(notifiers.told) == 1
 
 
-def test_a_keytab_that_fails_its_check_is_one_event(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keytab_that_fails_its_check_is_one_event(fleet: Fleet) -> None:
     finding = KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, "The KDC refuses its key.", "Fetch a new one.")
     refused = KeytabCheck(KeytabPlace("etl@EXAMPLE.COM", "/etc/etl.keytab"), (finding,))
     good = replace(refused, findings=())
-    task = KeytabCheckOperator(task_id="check", cluster_conn_id="prod")
-    for check in (good, refused, refused, good):
-        monkeypatch.setattr(KeytabCheckOperator, "_checks", lambda self, check=check: [check])
+    task = CheckKeytabs(task_id="check", cluster_conn_id="prod")
+    for task.found in (good, refused, refused, good):
         with suppress(AirflowFailException):
             task.execute(context())
 
@@ -109,10 +134,8 @@ def test_a_keytab_that_fails_its_check_is_one_event(fleet: Fleet, monkeypatch: p
     assert fleet.gauges["kstream.prod.etl_EXAMPLE_COM.keytab.unusable"] == [0, 1, 1, 0]
 
 
-def test_stuck_files_are_one_event_of_each_path(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stuck_files_are_one_event_of_each_path(fleet: Fleet) -> None:
     """A dry run tells nobody, and a task of one path ends no event of another."""
-    monkeypatch.setattr(HdfsLeaseRecoverOperator, "_log_result", lambda *of: None)
-    monkeypatch.setattr(lease_views, "bounded", lambda *of: {})
     for path, stuck, dry_run in (
         ("/a", 2, True),
         ("/a", 2, False),
@@ -121,11 +144,8 @@ def test_stuck_files_are_one_event_of_each_path(fleet: Fleet, monkeypatch: pytes
         ("/a", 0, True),
         ("/a", 0, False),
     ):
-        task = HdfsLeaseRecoverOperator(task_id="recover", cluster_conn_id="prod", path=path)
-        settings = RecoveryRequest.from_mapping({"path": path, "dry_run": dry_run}).settings()
-        found = settings, SimpleNamespace(incomplete=False)
-        monkeypatch.setattr(HdfsLeaseRecoverOperator, "_recovered", lambda self, context, found=found: found)
-        monkeypatch.setattr(lease_views, "left_alone", lambda report, stuck=stuck: ("a file",) * stuck)
+        task = Recover(task_id="recover", cluster_conn_id="prod", path=path, dry_run=dry_run)
+        task.stuck = stuck
         task.execute(context())
 
     begin, end = (text for _, text in notifiers.told)
@@ -134,11 +154,11 @@ def test_stuck_files_are_one_event_of_each_path(fleet: Fleet, monkeypatch: pytes
     assert fleet.gauges["kstream.prod./a.lease.stuck_files_left_alone"] == [2, 3, 0]
 
 
-def test_what_tasks_find_is_kept_for_pages(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    renew(monkeypatch, {"a": GOOD, "b": LATE})
-    keytab = KeytabCheck(KeytabPlace("etl@EXAMPLE.COM", "/etc/etl.keytab"), ())
-    monkeypatch.setattr(KeytabCheckOperator, "_checks", lambda self: [keytab])
-    KeytabCheckOperator(task_id="check", cluster_conn_id="prod").execute(context())
+def test_what_tasks_find_is_kept_for_pages(fleet: Fleet) -> None:
+    renew({"a": GOOD, "b": LATE})
+    task = CheckKeytabs(task_id="check", cluster_conn_id="prod")
+    task.found = KeytabCheck(KeytabPlace("etl@EXAMPLE.COM", "/etc/etl.keytab"), ())
+    task.execute(context())
 
     kept = {key: value for (uri, key), value in fleet.store.items() if uri == asset_uri("prod")}
     assert kept["ticket a"]["state"] == "fresh"
@@ -146,10 +166,10 @@ def test_what_tasks_find_is_kept_for_pages(fleet: Fleet, monkeypatch: pytest.Mon
     assert kept["keytab etl@EXAMPLE.COM /etc/etl.keytab"]["findings"] == []
 
 
-def test_a_store_that_fails_costs_no_task_its_work(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*of: object) -> None:
+def test_a_store_that_fails_costs_no_task_its_work(fleet: Fleet) -> None:
+    def fail(uri: str) -> None:
         raise OSError("the database is away")
 
-    monkeypatch.setattr(tasks, "put", fail)
-    renew(monkeypatch, {"a": GOOD})
+    fleet.at_tasks_write = fail
+    renew({"a": GOOD})
     assert fleet.told("can't be stored, so pages may show it late")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,13 +23,6 @@ from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 NEEDED = "kstream.simulated.cluster.streams_in_need"
-
-
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
 
 
 class Runs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -69,13 +69,6 @@ MEMORY = Memory(
 )
 # Each deferral says when its task read the declaration.
 NOTHING_KNOWN = Memory(declared=START)
-
-
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
 
 
 def watched(operator: SparkStreamOperator, memory: Memory) -> Callable[[], None]:

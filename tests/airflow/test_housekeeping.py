@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +11,9 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-from airflow_kstream.model.errors import Conflict, Denied
+from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.operators import housekeeping
 from airflow_kstream.operators.housekeeping import HousekeepingOperator
-from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.ownership import release
 from tests.airflow.declarations import Declarations, form
@@ -35,11 +31,8 @@ def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declarations:
 
 
 @pytest.fixture
-def fleet(declared: Declarations, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+def fleet(declared: Declarations, fleet: Fleet) -> Fleet:
     """Two stopped streams, one of which nobody declares."""
-    fleet = Fleet(monkeypatch, caplog)
-    monkeypatch.setattr(housekeeping, "open_session", fleet.workers_session)
-    monkeypatch.setattr(HousekeepingOperator, "log", logging.getLogger("task"))
     fleet.declare("orders", "sales")
     for name in ("orders", "sales"):
         for _, app in fleet.generations(name):
@@ -47,8 +40,7 @@ def fleet(declared: Declarations, monkeypatch: pytest.MonkeyPatch, caplog: pytes
         set_desired(fleet.run_of(name), DesiredState.STOPPED, "given up")
         release(fleet.run_of(name), fleet.specs[name].checkpoints, "stopped")
     fleet.clock.ahead += timedelta(days=31)
-    yield fleet
-    fleet.loop.close()
+    return fleet
 
 
 class Kept:
@@ -77,22 +69,12 @@ def test_the_daily_run_removes_nothing_and_the_persons_run_what_it_showed(fleet:
     assert fleet.hdfs.names(CLUSTER.state_dir) == {str(fleet.run_of("sales").id)}
 
 
-def test_a_frozen_cluster_fails_the_real_run_alone(fleet: Fleet) -> None:
-    Brake(fleet.session.hdfs, CLUSTER.state_dir, "ann").freeze(timedelta(hours=1), "a new NameNode")
-    before = dict(fleet.hdfs.files)
-    assert run()["may_go"]["folder"] == 4
-    with pytest.raises(Conflict, match="a new NameNode"):
-        run(dry_run=False)
-    assert fleet.hdfs.files == before
+def test_what_can_not_be_removed_fails_the_task_and_keeps_its_report(fleet: Fleet) -> None:
+    def refuse(request: str, path: str) -> None:
+        if request == "delete":
+            raise Denied("Permission denied: user=watcher", tried=f"delete {path}")
 
-
-def test_what_can_not_be_removed_fails_the_task_and_keeps_its_report(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(path: str, *, recursive: bool = False) -> bool:
-        raise Denied("Permission denied: user=watcher", tried=f"delete {path}")
-
-    monkeypatch.setattr(fleet.hdfs, "delete", denied)
+    fleet.hdfs.at_request = refuse
     kept = Kept()
     with pytest.raises(AirflowFailException, match="Permission denied: user=watcher"):
         run(kept, dry_run=False)
@@ -105,16 +87,6 @@ def test_wrong_input_is_refused_before_anything_is_touched(fleet: Fleet, fields:
     with pytest.raises(AirflowFailException):
         run(**fields)
     assert fleet.hdfs.files == before
-
-
-def test_a_folder_of_declarations_that_is_not_mounted_removes_nothing(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / CONNECTION / "sales.yaml").unlink()
-    assert run(dry_run=False)["removed"] == 0
-    monkeypatch.setenv("AIRFLOW__KSTREAM__STREAMS_FOLDER", str(tmp_path / "gone"))
-    with pytest.raises(AirflowFailException, match="there is no such folder"):
-        run(dry_run=False)
 
 
 def test_the_form_is_dry_by_default_and_the_dag_its_folders_owners(declared: Declarations) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -17,9 +16,11 @@ from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.notifications import outbox as outboxes
 from airflow_kstream.notifications.notifier import configured, require_usable
 from airflow_kstream.notifications.outbox import AT_ONCE, Outbox
+from airflow_kstream.policy.events.bundles import MOST
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE
-from tests.simulated.virtual_time import VirtualLoop, at_once, run
+from tests.simulated.metrics import Metrics
+from tests.simulated.virtual_time import HastyLoop, VirtualLoop, at_once, run
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RECORDING = NotifyPolicy(f"{HERE}.Recording", {"name": "slack"})
@@ -30,16 +31,10 @@ def begin(stream: str, kind: EventKind = EventKind.STALLED) -> Event:
 
 
 @pytest.fixture
-def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """Count Airflow's metrics, and forget what the notifiers of earlier tests told."""
-    counted: dict[str, int] = defaultdict(int)
-
-    def incr(name: str, count: int = 1, tags: object = None) -> None:
-        counted[name] += count
-
-    monkeypatch.setattr("airflow_kstream.metrics.stats.incr", incr)
+def counts(metrics: Metrics) -> Iterator[dict[str, int]]:
+    """Airflow's counters. What the notifiers of earlier tests told is forgotten."""
     notifiers.forget()
-    yield counted
+    yield metrics.counts
     notifiers.released.set()
 
 
@@ -49,7 +44,7 @@ def virtually(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
 
     A thread takes no virtual time, so a notifier runs at once.
     """
-
+    # In virtual time a day passes before a real thread has begun.
     monkeypatch.setattr(outboxes, "in_thread", at_once)
 
     def sent(notify: NotifyPolicy, *events: Event) -> list[Event]:
@@ -112,48 +107,47 @@ def test_a_notifier_that_always_raises_costs_a_line_and_a_metric(
 
 
 @pytest.mark.parametrize("name", ["Recording", "Asynchronous"])
-async def test_a_notifier_runs_in_a_thread_of_its_own(
-    name: str, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("airflow_kstream.policy.events.bundles.FIRST", 0.0)
-    told: asyncio.Queue[Event] = asyncio.Queue()
-    outbox = Outbox(told.put_nowait)
-    outbox.put(NotifyPolicy(f"{HERE}.{name}", {"name": "x"}), begin("orders"))
+def test_a_notifier_runs_in_a_thread_of_its_own(name: str, counts: dict[str, int]) -> None:
+    async def story() -> None:
+        told: asyncio.Queue[Event] = asyncio.Queue()
+        outbox = Outbox(told.put_nowait)
+        outbox.put(NotifyPolicy(f"{HERE}.{name}", {"name": "x"}), begin("orders"))
+        assert await told.get() == begin("orders")
 
-    assert await told.get() == begin("orders")
+    run(story(), HastyLoop())
     assert notifiers.told == [("x", begin("orders").words)]
 
 
-async def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(
-    counts: dict[str, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(counts: dict[str, int]) -> None:
     """The real threads: more events than may hang at once, an event of another notifier, and the loop goes on."""
-    monkeypatch.setattr("airflow_kstream.policy.events.bundles.FIRST", 0.0)
-    monkeypatch.setattr(outboxes, "DEADLINE", 1.0)
-    told: asyncio.Queue[Event] = asyncio.Queue()
-    outbox, kinds = Outbox(told.put_nowait), [EventKind.STALLED, EventKind.BLIND, EventKind.BREAKER, EventKind.KILLED]
-    for kind in kinds:
-        outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("orders", kind))
-    outbox.put(RECORDING, begin("clicks"))
+    kinds = [EventKind.STALLED, EventKind.BLIND, EventKind.BREAKER, EventKind.KILLED]
 
-    assert await told.get() == begin("clicks")
-    assert {(await told.get()).kind for _ in kinds} == {*kinds}
-    assert len(notifiers.attempts) == AT_ONCE
-    assert counts["kstream.cluster.notifications_dropped"] == len(kinds)
-    # Once they return, the notifier gets events again.
-    notifiers.released.set()
-    outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("later"))
-    assert await told.get() == begin("later")
+    async def story() -> None:
+        told: asyncio.Queue[Event] = asyncio.Queue()
+        outbox = Outbox(told.put_nowait)
+        for kind in kinds:
+            outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("orders", kind))
+        outbox.put(RECORDING, begin("clicks"))
+
+        assert await told.get() == begin("clicks")
+        assert {(await told.get()).kind for _ in kinds} == {*kinds}
+        assert len(notifiers.attempts) == AT_ONCE
+        assert counts["kstream.cluster.notifications_dropped"] == len(kinds)
+        # Once they return, the notifier gets events again.
+        notifiers.released.set()
+        outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("later"))
+        assert await told.get() == begin("later")
+
+    run(story(), HastyLoop())
     assert counts["kstream.cluster.notifications_dropped"] == len(kinds)
 
 
 def test_events_that_exceed_what_may_wait_are_dropped_aloud(
-    counts: dict[str, int], virtually: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    counts: dict[str, int], virtually: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("airflow_kstream.policy.events.bundles.MOST", 3)
-    settled = virtually(RECORDING, *(begin(f"stream-{number}") for number in range(5)))
+    settled = virtually(RECORDING, *(begin(f"stream-{number}") for number in range(MOST + 2)))
 
-    assert len(settled) == 5
+    assert len(settled) == MOST + 2
     assert counts["kstream.cluster.notifications_dropped"] == 2
     assert "too many events wait" in caplog.text
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from airflow.cli.cli_parser import get_parser
+from airflow.dag_processing.bundles.manager import DagBundlesManager
+from airflow.dag_processing.dagbag import DagBag
 
 import airflow_kstream
+from airflow_kstream import settings
 from airflow_kstream.get_provider_info import get_provider_info
 from airflow_kstream.supervise.clusters.connection import ConnectionFields
 
@@ -33,35 +37,20 @@ def connection_type(info: dict[str, Any]) -> dict[str, Any]:
     return dict(connection_type)
 
 
-@pytest.fixture(scope="module")
-def in_airflow(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Run Python where a new Airflow is configured by its environment alone."""
-    home = tmp_path_factory.mktemp("airflow-home")
-    env = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-    env |= {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "COLUMNS": "200"}
+@pytest.fixture
+def airflow_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command of Airflow, in this process, and returns what it prints."""
+    monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: str, **settings: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env=env | settings,
-            cwd=home,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+    def run(*words: str) -> str:
+        arguments = get_parser().parse_args(words)
+        arguments.func(arguments)
+        return capsys.readouterr().out
 
     return run
 
 
-@pytest.fixture(scope="module")
-def airflow_command(in_airflow: Any) -> Any:
-    return functools.partial(in_airflow, "-m", "airflow")
-
-
 def schema(name: str) -> Any:
-    # Located, not imported: importing airflow takes seconds.
     path = importlib.metadata.distribution("apache-airflow-core").locate_file(f"airflow/{name}")
     return json.loads(Path(str(path)).read_text())
 
@@ -143,19 +132,19 @@ def test_the_keytab_is_where_airflow_masks_it(connection_type: dict[str, Any]) -
     assert not [name for name in connection_type["conn-fields"] if name in CONNECTION_SECRETS]
 
 
-def test_airflow_shows_the_provider_in_full(airflow_command: Any) -> None:
+def test_airflow_shows_the_provider_in_full(airflow_command: Callable[..., str]) -> None:
     # A table for people is rendered as rich markup, which takes "[/instance]" in a description for a closing tag. Its
     # columns are so narrow that they break the package's name.
     assert "Kerberized" in airflow_command("providers", "get", "airflow-kstream", "--full")
 
 
-def test_airflow_shows_the_links(airflow_command: Any, info: dict[str, Any]) -> None:
+def test_airflow_shows_the_links(airflow_command: Callable[..., str], info: dict[str, Any]) -> None:
     shown = json.loads(airflow_command("providers", "links", "--output", "json"))
 
     assert set(info["extra-links"]) <= {link["extra_link_class_name"] for link in shown}
 
 
-def test_airflow_lists_every_setting_with_its_words(airflow_command: Any, info: dict[str, Any]) -> None:
+def test_airflow_lists_every_setting_with_its_words(airflow_command: Callable[..., str], info: dict[str, Any]) -> None:
     options = info["config"]["kstream"]["options"]
     shown = airflow_command("config", "list", "--section", "kstream", "--include-descriptions", "--include-examples")
 
@@ -165,28 +154,20 @@ def test_airflow_lists_every_setting_with_its_words(airflow_command: Any, info: 
         assert option["version_added"] == airflow_kstream.__version__, name
 
 
-def test_the_environment_sets_what_airflow_says_and_what_our_settings_read(in_airflow: Any, tmp_path: Path) -> None:
-    given = {"AIRFLOW__KSTREAM__STREAMS_FOLDER": str(tmp_path), "AIRFLOW__KSTREAM__RETRIES": "3"}
-    program = (
-        "from airflow_kstream import settings as s; print(s.folder('streams_folder'), s.folder('leases_folder'),"
-        "s.whole_number('retries'), s.duration('retry_delay').seconds, s.duration('ensure_every').seconds)"
-    )
+def test_the_environment_sets_what_airflow_says_and_what_our_settings_read(
+    airflow_command: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__STREAMS_FOLDER", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__KSTREAM__RETRIES", "3")
 
-    assert in_airflow("-m", "airflow", "config", "get-value", "kstream", "retries", **given).split()[-1] == "3"
-    assert in_airflow("-c", program, **given).strip() == f"{tmp_path} None 3 60 300"
-
-
-DAGS_OF_THE_BUNDLE = """
-from airflow.dag_processing.bundles.manager import DagBundlesManager
-from airflow.dag_processing.dagbag import DagBag
-
-for bundle in DagBundlesManager().get_all_dag_bundles():
-    bag = DagBag(bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
-    print(bundle.name, sorted(bag.dags), bag.import_errors, sorted({dag.relative_fileloc for dag in bag.dags.values()}))
-"""
+    assert airflow_command("config", "get-value", "kstream", "retries").split()[-1] == "3"
+    assert (settings.folder("streams_folder"), settings.folder("leases_folder")) == (tmp_path, None)
+    assert settings.whole_number("retries") == 3
+    durations = settings.duration("retry_delay"), settings.duration("ensure_every")
+    assert durations == (timedelta(minutes=1), timedelta(minutes=5))
 
 
-def test_airflow_finds_the_shipped_dags_in_the_bundle(in_airflow: Any, tmp_path: Path) -> None:
+def test_airflow_finds_the_shipped_dags_in_the_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own loader, which looks for "airflow" and "dag" in a file before it reads it."""
     (tmp_path / "streams" / "prod").mkdir(parents=True)
     (tmp_path / "streams" / "prod" / "orders.yaml").write_text(
@@ -195,13 +176,16 @@ def test_airflow_finds_the_shipped_dags_in_the_bundle(in_airflow: Any, tmp_path:
     for kind, text in (("leases", "paths: [/data]"), ("tickets", ""), ("tokens", "users: [etl]")):
         (tmp_path / kind).mkdir()
         (tmp_path / kind / "prod.yaml").write_text(text)
-    bundle = {"name": "kstream", "classpath": "airflow_kstream.dags.bundle.KstreamDagBundle", "kwargs": {}}
-    settings = {f"AIRFLOW__KSTREAM__{kind.upper()}_FOLDER": str(tmp_path / kind) for kind in SHIPPED}
-    settings["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = json.dumps([bundle])
+    listed = {"name": "kstream", "classpath": "airflow_kstream.dags.bundle.KstreamDagBundle", "kwargs": {}}
+    monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps([listed]))
+    for kind in SHIPPED:
+        monkeypatch.setenv(f"AIRFLOW__KSTREAM__{kind.upper()}_FOLDER", str(tmp_path / kind))
 
-    found = in_airflow("-c", DAGS_OF_THE_BUNDLE, **settings).splitlines()[-1]
+    [bundle] = DagBundlesManager().get_all_dag_bundles()  # type: ignore[no-untyped-call]
+    bag = DagBag(bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
 
     names = "control doctor fleet housekeeping keytabs leases stream tickets tokens undeclared"
     dags = [f"{name}-prod{'.orders' if name == 'stream' else ''}" for name in names.split()]
-    files = sorted(f"kstream_{kind}.py" for kind in SHIPPED)
-    assert found == f"kstream {dags} {{}} {files}"
+    assert (bundle.name, sorted(bag.dags), bag.import_errors) == ("kstream", dags, {})
+    assert {dag.relative_fileloc for dag in bag.dags.values()} == {f"kstream_{kind}.py" for kind in SHIPPED}

@@ -19,7 +19,6 @@ from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.contract import past_stalls
-from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import EventKind, Ledger
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall, WatchPolicy
 from airflow_kstream.model.thread_dump import SparkProcess, Thread
@@ -56,10 +55,9 @@ class BatchEngine(FakeEngine):
 
 @dataclass
 class Drivers:
-    """The drivers' pages. `moving` are the streams whose tasks get on, `silent` those without a web UI."""
+    """The drivers' pages. `moving` are the streams whose tasks get on."""
 
     moving: set[str] = field(default_factory=set)
-    silent: set[str] = field(default_factory=set)
     asked: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -73,6 +71,7 @@ class Stalls(Fleet):
         engine.in_flight = self.in_flight
         self.engine = self.watchers_engine = engine
         self.drivers = Drivers()
+        # It speaks to a driver's pages, by HTTP: no other test of a fleet has any.
         patch.setattr(stalls, "take_evidence", self._evidence)
 
     def hang(self, *names: str) -> None:
@@ -97,8 +96,6 @@ class Stalls(Fleet):
     def _evidence(self, run: StreamRun, app: Application, generation: int, *_: object) -> Evidence:
         name = run.spec.name
         self.drivers.asked.append((name, self.loop.time()))
-        if name in self.drivers.silent:
-            raise Unavailable("it answered 302, and nothing of Spark's", tried="list the executors")
         progress = str(self.loop.time()) if name in self.drivers.moving else "stage 3.0: inputRecords=100"
         hangs = (Hanging(EXECUTOR, "task 0.0 in stage 3.0 (TID 3)", TASK),)
         return Evidence(app.id, generation, "/evidence", hangs, dumped=True, missing=(), progress=progress)
@@ -116,7 +113,7 @@ def names(count: int) -> list[str]:
 
 
 def test_a_batch_that_hangs_is_examined_and_its_generation_replaced(fleet: Stalls) -> None:
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+    fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
 
     async def story() -> None:
         await fleet.commits(2 * MINUTE)
@@ -126,105 +123,38 @@ def test_a_batch_that_hangs_is_examined_and_its_generation_replaced(fleet: Stall
         await fleet.commits(9 * MINUTE)
         assert fleet.restarts("stream-3") == 1
         fleet.let_go("stream-3")
-        await fleet.commits(HOUR)
+        await fleet.commits(20 * MINUTE)
 
     fleet.live(story)
     looked = [name for name, _ in fleet.drivers.asked]
     assert looked == ["stream-3"] * len(looked)
     assert 2 <= len(looked) <= 6
     assert fleet.told("batch 3: executor 1 on node7, task 0.0 in stage 3.0 (TID 3)") == len(looked)
-    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(7)}
+    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(4)}
     (past,) = past_stalls(fleet.run_of("stream-3").folder.names())
     assert (past.generation, past.batch) == (1, 3)
     assert fleet.ended == {}
 
 
-def test_a_batch_that_hangs_again_is_for_a_person(fleet: Stalls) -> None:
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-3")
-        await fleet.commits(40 * MINUTE)
-        assert fleet.restarts("stream-3") == 1
-        fleet.hang("stream-3")
-        await fleet.commits(3 * HOUR)
-        assert _told_of(fleet, "stream-3") == {EventKind.STALLED}
-
-    fleet.live(story)
-    assert fleet.restarts("stream-3") == 1
-    assert fleet.told("generation 1 was ended because its batch 3 hung, and that did not help: a person has to look")
-
-
 def test_a_slow_batch_is_examined_ever_less_often_and_never_ended(fleet: Stalls) -> None:
-    """For twelve hours: one that is ten times as long as the longest before is none."""
+    """For hours: one that is ten times as long as the longest before is none."""
     fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
     fleet.drivers.moving.add("stream-3")
 
     async def story() -> None:
         await fleet.commits(2 * MINUTE)
         fleet.hang("stream-3")
-        await fleet.commits(12 * HOUR)
+        await fleet.commits(2 * HOUR)
 
     fleet.live(story)
     assert fleet.restarts("stream-3") == 0
     looked = [at for _, at in fleet.drivers.asked]
-    assert len(looked) <= 20
+    assert 3 <= len(looked) <= 15
     assert all(later - earlier >= 0.25 * (earlier - 2 * MINUTE) for earlier, later in pairwise(looked))
 
 
-def test_another_batch_is_examined_in_its_own_time(fleet: Stalls) -> None:
-    fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
-    fleet.drivers.moving.add("stream-3")
-    second = 0.0
-
-    async def story() -> None:
-        nonlocal second
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-3")
-        await fleet.commits(10 * HOUR)
-        fleet.let_go("stream-3")
-        await fleet.commits(2 * MINUTE)
-        second = 10 * HOUR + 4 * MINUTE
-        fleet.hang("stream-3")
-        await fleet.commits(HOUR)
-
-    fleet.live(story)
-    after = [at - second for _, at in fleet.drivers.asked if at > second]
-    assert 10 * MINUTE <= after[0] <= 16 * MINUTE
-
-
-def test_a_batch_without_a_web_ui_has_to_last_three_times_as_long(fleet: Stalls) -> None:
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
-    fleet.drivers.silent.add("stream-3")
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-3")
-        await fleet.commits(30 * MINUTE)
-        assert fleet.restarts("stream-3") == 0
-        await fleet.commits(10 * MINUTE)
-        assert fleet.restarts("stream-3") == 1
-        fleet.let_go("stream-3")
-        await fleet.commits(MINUTE)
-
-    fleet.live(story)
-
-
-def test_by_default_nobody_is_woken_for_a_stall(fleet: Stalls) -> None:
-    fleet.declare(*names(7), watch=PATIENT)
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-3")
-        await fleet.commits(3 * HOUR)
-
-    fleet.live(story)
-    assert (fleet.drivers.asked, fleet.wakings) == ([], [])
-
-
 def test_an_edit_of_what_follows_a_stall_is_obeyed_by_tasks_deferred_before(fleet: Stalls, tmp_path: Path) -> None:
-    fleet.declare(*names(7), watch=PATIENT)
+    fleet.declare(*names(4), watch=PATIENT)
     folder = Folder(tmp_path)
     folder.write(*fleet.specs.values())
     folder.look()
@@ -232,77 +162,22 @@ def test_an_edit_of_what_follows_a_stall_is_obeyed_by_tasks_deferred_before(flee
     async def story() -> None:
         await fleet.commits(2 * MINUTE)
         fleet.hang("stream-3")
-        await fleet.commits(HOUR)
+        await fleet.commits(20 * MINUTE)
         assert (fleet.drivers.asked, fleet.wakings) == ([], [])
         folder.write(*(replace(spec, heartbeat=RESTARTS) for spec in fleet.specs.values()))
-        assert folder.look() == names(7)
+        assert folder.look() == names(4)
         await fleet.commits(40 * MINUTE)
         assert fleet.restarts("stream-3") == 1
         fleet.let_go("stream-3")
-        await fleet.commits(HOUR)
+        await fleet.commits(20 * MINUTE)
 
     fleet.live(story)
     assert set(fleet.woken()) == {"stream-3"}
-    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(7)}
-
-
-def test_a_third_of_the_streams_is_not_restarted(fleet: Stalls) -> None:
-    """What keeps eleven of thirty is none of theirs, and eleven restarts would not heal it."""
-    fleet.declare(*names(30), heartbeat=RESTARTS, watch=PATIENT)
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang(*names(11))
-        await fleet.commits(40 * MINUTE)
-        assert fleet.told("11 of 30 streams do not get on, so the cause may be the cluster's") > 0
-        fleet.let_go(*names(10))
-        await fleet.commits(40 * MINUTE)
-
-    fleet.live(story)
-    assert {name for name, _ in fleet.drivers.asked} == {"stream-10"}
-    assert {name for name in fleet.specs if fleet.restarts(name)} == {"stream-10"}
-
-
-def test_an_hour_without_servers_restarts_nothing(fleet: Stalls) -> None:
-    """A batch was in flight all the time, and ends two minutes after the servers are back."""
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-1")
-        await fleet.commits(11 * MINUTE)
-        fleet.yarn.away = True
-        await fleet.commits(HOUR)
-        fleet.yarn.away = False
-        await fleet.commits(2 * MINUTE)
-        fleet.let_go("stream-1")
-        await fleet.commits(HOUR)
-
-    fleet.live(story)
-    assert (fleet.drivers.asked, {fleet.restarts(name) for name in fleet.specs}) == ([], {0})
-
-
-def test_what_can_not_be_kept_is_no_reason_to_restart(fleet: Stalls) -> None:
-    """As where DataNodes are frozen: the batch waits for them, and so would its successor."""
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
-
-    async def story() -> None:
-        await fleet.commits(2 * MINUTE)
-        fleet.hang("stream-3")
-        fleet.hdfs.refuses_writes = True
-        await fleet.commits(HOUR, *names(7))
-        assert fleet.restarts("stream-3") == 0
-        fleet.hdfs.refuses_writes = False
-        fleet.let_go("stream-3")
-        await fleet.commits(MINUTE)
-
-    fleet.live(story)
-    assert fleet.drivers.asked
-    assert fleet.ended == {}
+    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(4)}
 
 
 def test_a_stall_whose_successor_could_not_start_is_an_event(fleet: Stalls) -> None:
-    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+    fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
 
     async def story() -> None:
         await fleet.commits(2 * MINUTE)

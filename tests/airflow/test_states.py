@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,6 @@ from airflow_kstream.assets import asset_uri, subject_of
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.model.stream_state import StreamState
-from airflow_kstream.notifications import ledgers, tasks
 from airflow_kstream.policy.states.due import MOST, Kind
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, size
 from airflow_kstream.states import recorder
@@ -26,13 +24,6 @@ from tests.simulated.servers import ONE_WEEK
 
 MINUTE = 60.0
 CALM = WatchPolicy(every=timedelta(minutes=1))
-
-
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
 
 
 @pytest.fixture
@@ -49,9 +40,13 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     async def put(by: Any, report: Any) -> None:
         pushed[by.dag] = report
 
-    monkeypatch.setattr(recorder, "get_report", get)
-    monkeypatch.setattr(recorder, "put_report", put)
-    monkeypatch.setattr(StreamTrigger, "task_instance", Instance())
+    for of, name, part in (
+        (recorder, "get_report", get),
+        (recorder, "put_report", put),
+        (StreamTrigger, "task_instance", Instance()),
+    ):
+        # Airflow's supervisor would answer for XCom, and its triggerer names the task: neither runs here.
+        monkeypatch.setattr(of, name, part)
     return pushed
 
 
@@ -104,25 +99,22 @@ def test_an_unreachable_cluster_leaves_what_was_known(fleet: Fleet) -> None:
     assert "connection refused" in seen.verdict
 
 
-def test_what_was_deleted_with_an_orphaned_asset_is_written_again(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_deleted_with_an_orphaned_asset_is_written_again(fleet: Fleet) -> None:
     fleet.declare("orders", watch=CALM)
 
     async def story() -> None:
         await asyncio.sleep(5 * MINUTE)
         asked: list[str] = []
 
-        async def refuse(uri: str, key: str, value: Any) -> None:
+        async def refuse(key: str) -> None:
             asked.append(key)
             raise not_named()
 
-        stored = ledgers.put
-        monkeypatch.setattr(ledgers, "put", refuse)
+        writes, fleet.at_write = fleet.at_write, refuse
         fleet.store.clear()
         await asyncio.sleep(30 * MINUTE)
         assert 0 < len(asked) <= 4, "a 404 is remembered"
-        monkeypatch.setattr(ledgers, "put", stored)
+        fleet.at_write = writes
         await asyncio.sleep(12 * MINUTE)
         assert row(fleet, "orders")
         assert row(fleet, "orders", Kind.DETAIL)
@@ -132,24 +124,23 @@ def test_what_was_deleted_with_an_orphaned_asset_is_written_again(
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs"])
-def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, how: str) -> None:
     """The stream is restarted in time while its state can't be written, and that is written afterwards."""
     fleet.declare("orders", watch=CALM)
-    stored = ledgers.put
 
-    async def fail(uri: str, key: str, value: Any) -> None:
+    async def fail(key: str) -> None:
         if how == "hangs":
             await asyncio.Event().wait()
         raise OSError("the database is away")
 
-    monkeypatch.setattr(ledgers, "put", fail)
+    writes, fleet.at_write = fleet.at_write, fail
 
     async def story() -> None:
         await asyncio.sleep(5 * MINUTE)
         fleet.clock.ahead += 0.8 * ONE_WEEK
         fleet.engine.complete_epoch(fleet.specs["orders"])
         await asyncio.sleep(10 * MINUTE)
-        monkeypatch.setattr(ledgers, "put", stored)
+        fleet.at_write = writes
         await asyncio.sleep(10 * MINUTE)
         assert age(fleet, "orders") <= 3 * MINUTE
 
@@ -158,8 +149,8 @@ def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, monkeypatch: pytest.
     assert fleet.told("can't be stored") == 1, "one line for each kind of failure"
 
 
-def test_a_hundred_streams_are_current_again_after_the_triggerer_died(fleet: Fleet) -> None:
-    names = [f"stream-{number}" for number in range(100)]
+def test_a_fleet_is_current_again_after_the_triggerer_died(fleet: Fleet) -> None:
+    names = [f"stream-{number}" for number in range(12)]
     fleet.declare(*names, watch=CALM)
 
     async def story() -> None:
@@ -185,7 +176,7 @@ def preempt(fleet: Fleet) -> None:
 
 
 async def some_hours(fleet: Fleet) -> None:
-    for _ in range(8):
+    for _ in range(3):
         await asyncio.sleep(30 * MINUTE)
         fleet.engine.complete_epoch(fleet.specs["orders"])
     await asyncio.sleep(40 * MINUTE)
@@ -193,23 +184,19 @@ async def some_hours(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("minutes", [(0,), (40, 0)])
 @pytest.mark.parametrize("seconds", [0, 50])
-def test_what_only_a_killed_triggerer_saw_is_not_lost(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, seconds: float, minutes: tuple[float, ...]
-) -> None:
+def test_what_only_a_killed_triggerer_saw_is_not_lost(fleet: Fleet, seconds: float, minutes: tuple[float, ...]) -> None:
     """Else its successor would take the copy for the job's own, and its batches would be written twice.
 
     A store that takes some seconds answers after that successor's first look. `minutes` are those that each triggerer
     lives before the job dies.
     """
     fleet.declare("orders", watch=WatchPolicy(every=timedelta(seconds=20)))
-    read = ledgers.get
 
-    async def slowly(uri: str, key: str) -> Any:
+    async def slowly(key: str) -> None:
         # Of edited policies it tells at once: a wait for those would be one for this row, too.
         await asyncio.sleep(seconds if key == Kind.DETAIL.value else 0)
-        return await read(uri, key)
 
-    monkeypatch.setattr(ledgers, "get", slowly)
+    fleet.at_read = slowly
 
     async def story() -> None:
         await some_hours(fleet)
@@ -218,7 +205,7 @@ def test_what_only_a_killed_triggerer_saw_is_not_lost(
             restore_the_first_batch(fleet)
             await asyncio.sleep(lived * MINUTE)
         preempt(fleet)
-        await asyncio.sleep(3 * 60 * MINUTE)
+        await asyncio.sleep(60 * MINUTE)
 
     fleet.live(story)
     assert [number for number, _ in fleet.generations("orders")] == [1]
@@ -233,7 +220,7 @@ def test_a_task_that_is_cleared_knows_what_the_triggerer_saw(fleet: Fleet) -> No
         restore_the_first_batch(fleet)
         preempt(fleet)
         fleet.clear("orders")
-        await asyncio.sleep(3 * 60 * MINUTE)
+        await asyncio.sleep(60 * MINUTE)
 
     fleet.live(story)
     assert [number for number, _ in fleet.generations("orders")] == [1]
@@ -264,11 +251,11 @@ def test_a_task_stores_what_it_did_before_any_trigger_looks(fleet: Fleet) -> Non
     fleet.live(story)
 
 
-def test_a_task_whose_asset_has_no_dag_is_not_disturbed(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(uri: str, key: str, value: Any) -> None:
+def test_a_task_whose_asset_has_no_dag_is_not_disturbed(fleet: Fleet) -> None:
+    def refuse(uri: str) -> None:
         raise not_named()
 
-    monkeypatch.setattr(tasks, "put", refuse)
+    fleet.at_tasks_write = refuse
     fleet.declare("orders", watch=CALM)
 
     async def story() -> None:

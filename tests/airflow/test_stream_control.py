@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,11 +22,9 @@ ONE = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py,
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
+def fleet(fleet: Fleet) -> Fleet:
     fleet.declare("orders", "sales")
-    yield fleet
-    fleet.loop.close()
+    return fleet
 
 
 def say(action: str, stream: str = "orders", run: Any = None, **fields: Any) -> str:

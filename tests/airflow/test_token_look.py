@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +15,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.tokens import DelegationToken
-from airflow_kstream.operators import token_look
 from airflow_kstream.operators.token_look import TokenLookOperator
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -29,15 +26,6 @@ from tests.simulated.servers import CLUSTER
 from tests.simulated.yarn import WEEK
 
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    monkeypatch.setattr(token_look, "open_session", fleet.workers_session)
-    monkeypatch.setattr(TokenLookOperator, "log", logging.getLogger("task"))
-    yield fleet
-    fleet.loop.close()
 
 
 def look(**declared: Any) -> dict[str, dict[str, str]]:
@@ -82,14 +70,11 @@ def test_streams_are_left_to_their_own_tasks_adopted_ones_as_well(fleet: Fleet) 
     assert look(users=["streamer"]).keys() == {stranger.id}
 
 
-def test_a_file_needs_a_hand_until_its_tokens_are_replaced(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_needs_a_hand_until_its_tokens_are_replaced(fleet: Fleet, tmp_path: Path) -> None:
     file = tmp_path / "etl.token"
     now = fleet.clock.now()
     token = DelegationToken("etl", "yarn", "", now, now + 7 * DAY, 1, 1)
     file.write_bytes(java_file([Written("nn", "HDFS_DELEGATION_TOKEN", "nn:8020", writable(token), b"secret")]))
-    monkeypatch.setattr("airflow_kstream.supervise.tokens.expiry.datetime", fleet._host_clock())
     assert look(files=[str(file)]) == {}
     for left in ("ends in 12h", "ended 12h ago"):
         fleet.clock.ahead += 6.5 * DAY if "in" in left else DAY
@@ -109,13 +94,11 @@ def test_what_can_not_be_read_needs_a_hand_and_hides_nothing_else(fleet: Fleet, 
 
 
 @pytest.mark.parametrize("error", [Unavailable("connection refused"), Denied("not an administrator")])
-def test_a_cluster_that_does_not_answer_is_one_failure(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def running_as(user: str) -> object:
+def test_a_cluster_that_does_not_answer_is_one_failure(fleet: Fleet, error: Exception) -> None:
+    def fail(request: str, about: str) -> None:
         raise error
 
-    monkeypatch.setattr(fleet.yarn, "running_as", running_as)
+    fleet.yarn.at_request = fail
     with pytest.raises(type(error)):
         look(users=["etl"])
 

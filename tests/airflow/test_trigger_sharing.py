@@ -18,11 +18,11 @@ from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers import shared as sharing
-from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
+from airflow_kstream.triggers.awaiting import SETTLING_SECONDS, ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.lanes import Lanes
-from airflow_kstream.triggers.poller import ClusterPoller
+from airflow_kstream.triggers.poller import LATE, ClusterPoller
 from airflow_kstream.triggers.shared import Sessions, cluster_sessions, own_sessions, shared
-from tests.simulated.virtual_time import VirtualLoop, run
+from tests.simulated.virtual_time import HastyLoop, VirtualLoop, run
 
 CONNECTION = "made_up"
 
@@ -169,10 +169,7 @@ def test_a_wait_that_begins_without_its_connection_goes_on_until_it_is_there(con
     assert after == "http://rm1.test"
 
 
-def test_a_polling_trigger_waits_for_a_connection_that_was_never_readable(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("airflow_kstream.triggers.awaiting.SETTLING_SECONDS", 0.0)
+def test_a_polling_trigger_waits_for_a_connection_that_was_never_readable(connection: Connection) -> None:
     connection.delete()
 
     class Asking(ClusterPollingTrigger):
@@ -186,13 +183,13 @@ def test_a_polling_trigger_waits_for_a_connection_that_was_never_readable(
                 yield poll
 
     async def wait() -> list[TriggerEvent]:
-        events = asyncio.create_task(all_of(Asking(CONNECTION, {}, every_seconds=0.01)))
-        await asyncio.sleep(0.2)
+        events = asyncio.create_task(all_of(Asking(CONNECTION, {}, every_seconds=1.0)))
+        await asyncio.sleep(2 * SETTLING_SECONDS)
         assert not events.done()
         connection.edit(resourcemanagers="http://rm1.test")
-        return await asyncio.wait_for(events, 60)
+        return await events
 
-    assert [event.payload for event in asyncio.run(wait())] == [{"report": {"where": "http://rm1.test"}}]
+    assert [event.payload for event in run(wait(), HastyLoop())] == [{"report": {"where": "http://rm1.test"}}]
 
 
 async def all_of(trigger: ClusterPollingTrigger) -> list[TriggerEvent]:
@@ -313,10 +310,9 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
     assert asyncio.run(wait()) == "http://rm1.test"
 
 
-def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_answer_about_one_stream_delays_no_other() -> None:
     """Neither in this round nor in the next ones; and what is late is no conclusion."""
-    monkeypatch.setattr("airflow_kstream.triggers.lanes.SLOW", 0.05)
-    monkeypatch.setattr("airflow_kstream.triggers.poller.LATE", 60.0)
+    loop = HastyLoop()
     answered, looks = threading.Event(), list[str]()
 
     class Slow(Session):
@@ -335,13 +331,11 @@ def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.Monk
         poller = ClusterPoller(CONNECTION, slow)
         stuck = asyncio.create_task(verdict_of(poller, "slow", 0.05))
         for _ in range(3):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(10 * LATE):
                 others = [verdict_of(poller, f"stream-{number}", 0.05) for number in range(5)]
                 assert {verdict.why for verdict in await asyncio.gather(*others)} == {"rm"}
-        with monkeypatch.context() as hour:
-            hour.setattr("airflow_kstream.triggers.poller.LATE", 0.0)
-            poller._changed.set()
-            late = await stuck
+        loop.ahead += LATE
+        late = await asyncio.wait_for(stuck, LATE)
         # The look that goes on is not begun once more, in none of the rounds that pass meanwhile.
         again = asyncio.create_task(verdict_of(poller, "slow", 0.05))
         for number in range(3):
@@ -352,7 +346,7 @@ def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.Monk
         poller.close()
         return verdicts
 
-    late, after = asyncio.run(wait())
+    late, after = run(wait(), loop)
     assert late.startswith("no look at slow has ended for ")
     assert after == "rm"
 
@@ -397,6 +391,7 @@ def test_a_defect_of_ours_in_one_round_leaves_no_task_waiting(monkeypatch: pytes
             raise defects.pop()
         return ready(lanes)
 
+    # Nothing that anybody gives to a poller makes its own round fail.
     monkeypatch.setattr(Lanes, "ready", fails_once)
 
     async def wait() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -10,12 +9,10 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
 from airflow_kstream.model.stream import ProxyUserCredentials
-from airflow_kstream.operators import vanished_streams
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
 from tests.airflow import notifiers
 from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.servers import ONE_WEEK
@@ -24,11 +21,9 @@ UNDECLARED = "kstream.simulated.cluster.undeclared_streams"
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
+def fleet(fleet: Fleet) -> Fleet:
     fleet.declare("orders", "sales", "by-hand")
-    yield fleet
-    fleet.loop.close()
+    return fleet
 
 
 class Runs:
@@ -114,14 +109,14 @@ def test_what_it_knows_is_kept_in_two_places(fleet: Fleet, lost: str) -> None:
 
 
 @pytest.fixture
-def blind_watcher(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watcher that may no longer list YARN's applications; the streams' own users may."""
+def blind_watcher(fleet: Fleet) -> None:
+    """A watcher that may no longer list the applications of all streams; each stream's own user lists its own."""
 
-    class Blind(Watch):
-        def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
-            yield from ((subject.name, Verdict(None, "not allowed", shared=True)) for subject in subjects)
+    def refuse(request: str, tag: str) -> None:
+        if tag == ALL_STREAMS_TAG:
+            raise Denied("not allowed", tried=request)
 
-    monkeypatch.setattr(vanished_streams, "Watch", Blind)
+    fleet.yarn.at_request = refuse
 
 
 @pytest.mark.usefixtures("blind_watcher")
@@ -180,6 +175,7 @@ def test_somebody_hears_once_of_a_stream_that_runs_undeclared(fleet: Fleet, monk
 
 
 def test_a_notifier_that_hangs_or_raises_fails_no_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A worker waits in a real thread, for half a minute.
     monkeypatch.setattr("airflow_kstream.notifications.tasks.DEADLINE", 0.1)
     for name in ("Hanging", "Raising"):
         notifiers.forget()

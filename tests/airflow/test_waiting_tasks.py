@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,12 +13,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.stall import Stall
+from airflow_kstream.model.stream import ProxyUserCredentials
 from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
+from airflow_kstream.model.submission import Submission, SubmissionOrder
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
@@ -31,13 +31,8 @@ from tests.simulated.fleet import CONNECTION, Fleet, context
 from tests.simulated.servers import ONE_WEEK
 
 MINUTE, HOUR = 60.0, 3600.0
-
-
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    fleet = Fleet(monkeypatch, caplog)
-    yield fleet
-    fleet.loop.close()
+# Half as many looks as by default, for stories of hours.
+CALM = WatchPolicy(every=timedelta(seconds=30))
 
 
 def last(fleet: Fleet, metric: str) -> float:
@@ -58,7 +53,7 @@ def test_a_stopped_stream_keeps_its_task_and_takes_no_worker_until_it_is_wanted(
         await asyncio.sleep(MINUTE)
         assert not any(app.alive for app in fleet.yarn.apps.values())
         fleet.wakings.clear()
-        await asyncio.sleep(3 * HOUR)
+        await asyncio.sleep(HOUR)
         assert fleet.wakings == []
         set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "over")
         await asyncio.sleep(16)
@@ -96,7 +91,7 @@ def test_a_checkpoint_that_is_restored_behind_the_tasks_back_is_not_written_twic
         await asyncio.sleep(MINUTE)
         request_restart(fleet.run_of("orders"), "a new jar")
         for _ in range(3):
-            await asyncio.sleep(HOUR)
+            await asyncio.sleep(20 * MINUTE)
             fleet.engine.complete_epoch(spec)
         await asyncio.sleep(MINUTE)
         fleet.hdfs.files[epochs] = (json.dumps(json.loads(fleet.hdfs.read(epochs))[:2]), fleet.hdfs.now())
@@ -140,9 +135,7 @@ def test_a_stream_that_is_stopped_before_its_first_claim_starts_when_it_is_wante
     fleet.live(story)
 
 
-def test_a_start_is_carried_out_whatever_yarns_clock_says_of_the_end(
-    fleet: Fleet,
-) -> None:
+def test_a_start_is_carried_out_whatever_yarns_clock_says_of_the_end(fleet: Fleet) -> None:
     """That clock is ahead: by it, the job succeeded after the person's word."""
     fleet.declare("orders")
     set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "maintenance")
@@ -159,18 +152,19 @@ def test_a_start_is_carried_out_whatever_yarns_clock_says_of_the_end(
     assert fleet.ended == {}
 
 
-def refuse(self: FakeEngine, cluster: Cluster, spec: StreamSpec) -> None:
+def refuse() -> None:
     raise InvalidInput("the queue is gone")
 
 
-def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_often(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def nothing() -> None:
+    pass
+
+
+def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_often(fleet: Fleet) -> None:
     """From its plan to its force, the job runs on; then the restart is forced."""
-    fleet.declare("orders")
+    fleet.declare("orders", watch=CALM)
     fleet.clock.ahead += 0.749 * ONE_WEEK
-    checks = FakeEngine.preflight
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(0.01 * ONE_WEEK.total_seconds())
@@ -182,7 +176,7 @@ def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_ofte
         fleet.wakings.clear()
         await asyncio.sleep(HOUR)
         assert 3 <= len(fleet.wakings) <= 5
-        monkeypatch.setattr(FakeEngine, "preflight", checks)
+        fleet.engine.at_preflight = nothing
         await asyncio.sleep(16 * MINUTE)
 
     fleet.live(story)
@@ -194,12 +188,10 @@ def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_ofte
     assert fleet.ended == {}
 
 
-def test_a_blocked_restart_is_tried_at_once_when_a_person_asks_or_stops_it(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_blocked_restart_is_tried_at_once_when_a_person_asks_or_stops_it(fleet: Fleet) -> None:
     fleet.declare("orders")
     fleet.clock.ahead += 0.76 * ONE_WEEK
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(HOUR)
@@ -214,11 +206,11 @@ def test_a_blocked_restart_is_tried_at_once_when_a_person_asks_or_stops_it(
     fleet.live(story)
 
 
-def test_a_forced_restart_waits_for_no_pause(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forced_restart_waits_for_no_pause(fleet: Fleet) -> None:
     fleet.declare("orders")
     force = ONE_WEEK - timedelta(hours=1)
     fleet.clock.ahead += force - timedelta(minutes=50)
-    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+    fleet.engine.at_preflight = refuse
 
     async def story() -> None:
         await asyncio.sleep(49 * MINUTE)
@@ -229,12 +221,12 @@ def test_a_forced_restart_waits_for_no_pause(fleet: Fleet, monkeypatch: pytest.M
     fleet.live(story)
 
 
-NO_LOGIN = [CredentialError("Checksum failed"), Denied("etl may not read /kstream"), InvalidInput("no keytab")]
+NO_LOGIN = [CredentialError("Checksum failed"), InvalidInput("no keytab")]
 
 
 @pytest.mark.parametrize("error", NO_LOGIN, ids=lambda error: type(error).__name__)
 def test_a_running_stream_stays_watched_although_its_user_can_do_nothing(fleet: Fleet, error: KstreamError) -> None:
-    fleet.declare("orders", credentials=ProxyUserCredentials("etl"))
+    fleet.declare("orders", credentials=ProxyUserCredentials("etl"), watch=CALM)
     fleet.clock.ahead += 0.749 * ONE_WEEK
 
     async def story() -> None:
@@ -285,7 +277,7 @@ def test_a_user_who_can_not_log_in_fails_the_task_of_a_stream_that_does_not_run(
 
 
 def test_a_running_stream_is_kept_as_it_was_where_its_cluster_refuses_an_edit(fleet: Fleet) -> None:
-    fleet.declare("orders")
+    fleet.declare("orders", watch=CALM)
     fleet.specs["orders"] = replace(fleet.specs["orders"], checkpoints=("hdfs://elsewhere/data/orders",))
     fleet.clock.ahead += 0.749 * ONE_WEEK
 
@@ -370,7 +362,7 @@ def test_a_declared_max_age_reaches_the_watcher_without_a_new_claim(
     fleet: Fleet, claimed: timedelta, declared: timedelta, generations: int
 ) -> None:
     """Lowered, it restarts the stream in time; raised, it wakes no worker for nothing."""
-    fleet.declare("orders", restart=RestartPolicy(jitter_ratio=0, max_age=claimed))
+    fleet.declare("orders", restart=RestartPolicy(jitter_ratio=0, max_age=claimed), watch=CALM)
     fleet.specs["orders"] = replace(fleet.specs["orders"], restart=RestartPolicy(jitter_ratio=0, max_age=declared))
 
     async def story() -> None:
@@ -382,17 +374,16 @@ def test_a_declared_max_age_reaches_the_watcher_without_a_new_claim(
 
 
 @pytest.mark.parametrize("broken", ["there is no spark-submit on this host", "raises"])
-def test_a_worker_without_a_client_watches_and_stops(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def test_a_worker_without_a_client_watches_and_stops(fleet: Fleet, broken: str) -> None:
     fleet.declare("orders")
     fleet.engine.obstacle = broken
     if broken == "raises":
 
-        def no_connection(self: FakeEngine, order: object) -> object:
-            raise InvalidInput("connection spark_prod has deploy-mode client")
+        class NoConnection(FakeEngine):
+            def submission(self, order: SubmissionOrder) -> Submission:
+                raise InvalidInput("connection spark_prod has deploy-mode client")
 
-        monkeypatch.setattr(FakeEngine, "submission", no_connection)
+        fleet.engine = NoConnection(fleet.hdfs, fleet.yarn)
 
     async def story() -> None:
         await asyncio.sleep(MINUTE)
@@ -406,7 +397,7 @@ def test_a_worker_without_a_client_watches_and_stops(
 
 
 def test_a_stream_whose_declaration_is_refused_is_watched_and_restarted_as_it_was(fleet: Fleet) -> None:
-    fleet.declare("orders")
+    fleet.declare("orders", watch=CALM)
     fleet.refused.add("orders")
     fleet.clock.ahead += 0.749 * ONE_WEEK
 
@@ -462,6 +453,17 @@ def test_a_deferral_of_an_earlier_version_is_understood(fleet: Fleet) -> None:
     operator = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=fleet.specs["orders"])
     with pytest.raises(TaskDeferred):
         operator.resume(context(), {"stream": "orders", "why": "its restart is due"})
+
+
+def test_another_batch_is_examined_in_its_own_time() -> None:
+    """The one before was examined an hour ago, and would be again in hours."""
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    stall = Stall(1, "nonce", "/data/orders", 3, timedelta(minutes=10), lasts=timedelta(hours=12))
+    memory = Memory().examines(stall, moment)
+    later = moment + timedelta(hours=1)
+    assert not memory.may_examine(stall, later)
+    assert memory.may_examine(stall, moment + timedelta(hours=12))
+    assert memory.may_examine(replace(stall, batch=4), later)
 
 
 def test_what_a_deferral_hands_on_survives_the_database() -> None:

@@ -366,6 +366,7 @@ def test_an_interrupted_start_leaves_no_process(tmp_path: Path, number: signal.S
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # This machine has them all.
     monkeypatch.setattr(tools, "SEARCH", str(tmp_path))
     with pytest.raises(
         MiniclusterError, match=r"krb5kdc.*apt-get install default-jre-headless krb5-admin-server krb5-kdc krb5-user"

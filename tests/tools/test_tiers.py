@@ -55,7 +55,7 @@ def test_what_computes_runs_beside_what_waits() -> None:
     assert beside == {"simulations": "lives-stalls-predictions-alerts"}
 
 
-def test_what_needs_no_cluster_runs_beside_the_cluster_once_style_and_types_are_right() -> None:
+def test_what_needs_no_cluster_runs_beside_it_once_style_and_types_are_right() -> None:
     names = [[part.name for part in together] for together in rounds(SMALL)]
     assert names == [["ruff", "format", "mypy", "rooms"], ["cluster", "in-process"], ["secrets"]]
 

@@ -119,7 +119,8 @@ def test_a_paused_datanode_leaves_a_length_unknown_and_ends_a_read(
     minicluster: Minicluster, owner: LeaseSession, client: Writer, folder: str, closed: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """By RPC, and then by HTTP. It never answers: how long it is waited for does not matter here."""
+    """By RPC, and then by HTTP."""
+    # It never answers: how long it is waited for does not matter here.
     monkeypatch.setattr("airflow_kstream.clients.hdfs.webhdfs.CONNECT_AND_READ_SECONDS", (5, 2))
     path = f"{folder}/behind"
     client.leave(path, 100)

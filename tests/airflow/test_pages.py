@@ -1,6 +1,7 @@
-"""Who may see which streams, and say a word to which: Airflow's own roles, on its API server with the FAB auth manager.
+"""The pages on a real API server, with the roles of its FAB auth manager, and in a browser; what was stored is planted.
 
-The SimpleAuthManager of the other tests knows no rights on single DAGs. No cluster runs: nothing is carried out.
+One server and one browser for all of them. Each rule of rights is in test_readable.py. No cluster runs: nothing is
+carried out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 import requests
 from fastapi.routing import APIRoute
+from playwright.sync_api import expect
 from starlette.routing import Mount
 
 from airflow_kstream.dags import STUBS
@@ -27,41 +29,36 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.plugin.api import app
-from tests.airflow.pages.browser import visit as visit_in_browser
-from tests.airflow.pages.planted import PASSWORD, planted_clusters, planted_stream
-from tests.airflow.pages.stored import healthy, store
+from tests.live.pages.browser import Visit
+from tests.live.pages.browser import visit as visit_in_browser
+from tests.live.pages.planted import PASSWORD, planted_clusters, planted_stream
+from tests.live.pages.stored import healthy, store
 from tests.live.streams import await_that
 
 STREAMS = {"east": "orders", "west": "sales"}
-PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "user", "op", "admin", "eve of east", "nobody")}
+PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "op", "admin", "eve of east", "nobody")}
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
-PARTS = ("api-server", "dag-processor")
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", "POST")
 ROUTES = [route for route in app.routes if isinstance(route, APIRoute)]
-# What each visitor of a page gets: who is not known, who may not read, and the roles of an Airflow.
-VISITORS = {
-    "anonymous": 401,
-    "garbage": 403,
-    "nobody": 403,
-    "viewer": 200,
-    "user": 200,
-    "op": 200,
-    "admin": 200,
-    "eve of east": 200,
-}
+# What each visitor of a page gets: who is not known, who may not read, and who may.
+VISITORS = {"anonymous": 401, "nobody": 403, "viewer": 200, "eve of east": 200}
 # A token that the server does not take would look like a right that is missing.
-REFUSALS = {"anonymous": "Not authenticated", "garbage": "Invalid JWT token", "nobody": "Forbidden"}
+REFUSALS = {"anonymous": "Not authenticated", "nobody": "Forbidden"}
 # A route asks for some of these; the others do it no harm.
 QUERY = {"cluster": "east", "stream": "orders"}
 TICKETS = {"tickets_etl@EXAMPLE.COM": {"principal": "etl@EXAMPLE.COM"}}
 
-# What an administrator clicks together: a role with the rights on one DAG, and a user for each role.
+# What an administrator clicks together: a role with the rights on one DAG, and a user for each role. The DAGs are
+# parsed once: a processor would go on with it.
 ROLES = """
 import json
 import sys
 
+from airflow.cli.cli_parser import get_parser
 from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
 
+parse = get_parser().parse_args(["dags", "reserialize"])
+parse.func(parse)
 passwords = json.load(sys.stdin)
 with get_application_builder() as builder:
     manager = builder.sm
@@ -75,7 +72,7 @@ with get_application_builder() as builder:
     for right in rights:
         manager.add_permission_to_role(east, manager.create_permission(*right))
     manager.add_role("Nobody")
-    roles = {name.lower(): name for name in ("Viewer", "User", "Op", "Admin", "Nobody")} | {"eve of east": "East"}
+    roles = {name.lower(): name for name in ("Viewer", "Op", "Admin", "Nobody")} | {"eve of east": "East"}
     for user, role in roles.items():
         mail = user.replace(" ", "-") + "@example.com"
         assert manager.add_user(user, user, role, mail, manager.find_role(role), password=passwords[user])
@@ -98,13 +95,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
     home.prepare()
     with ProcessSupervisor() as supervisor:
         for component in home.components():
-            if component.name in PARTS:
+            if component.name == "api-server":
                 supervisor.start(component)
         with as_user(home, "admin") as admin:
             # Airflow makes its own roles as it starts.
             await_that(lambda: answers(admin), "the API server answers")
             _in_airflow(home, ROLES, json.dumps(PASSWORDS))
-            await_that(lambda: {"control-east", "control-west"} <= set(admin.dag_ids()), "the DAGs are parsed")
+            assert {"control-east", "control-west"} <= set(admin.dag_ids())
         fleet = [healthy("east", "orders"), healthy("west", "sales"), planted_stream("east", "planted")]
         store(home, fleet, {"west": {"tickets-west": TICKETS}, "east": planted_clusters()})
         yield home
@@ -142,13 +139,9 @@ def hold(api: AirflowApi, connection: str, **form: Any) -> dict[str, Any]:
     ("user", "connection", "may"),
     [
         ("viewer", "east", False),
-        ("viewer", "west", False),
         ("eve of east", "east", True),
         ("eve of east", "west", False),
-        ("op", "east", True),
         ("op", "west", True),
-        ("admin", "east", True),
-        ("admin", "west", True),
     ],
 )
 def test_airflows_roles_decide_who_controls_the_streams_of_which_folder(
@@ -158,7 +151,7 @@ def test_airflows_roles_decide_who_controls_the_streams_of_which_folder(
         if may:
             assert hold(api, connection)["triggering_user_name"] == user
         else:
-            with pytest.raises(Denied, match="403"):
+            with pytest.raises(Denied, match=r"\b403\b"):
                 hold(api, connection)
 
 
@@ -167,9 +160,9 @@ def test_a_user_with_rights_on_one_folder_sees_no_other(server: AirflowHome) -> 
         assert api.dag_ids() == ["control-east", "stream-east.orders"]
 
 
-@pytest.mark.parametrize("form", [{"stream": "sales"}, {"stream": "nobody"}, {"action": "kill"}, {"reason": None}])
+@pytest.mark.parametrize("form", [{"stream": "sales"}, {"action": "kill"}])
 def test_the_server_refuses_a_form_that_names_another_folders_stream(server: AirflowHome, form: dict[str, Any]) -> None:
-    with as_user(server, "eve of east") as api, pytest.raises(InvalidInput, match="400"):
+    with as_user(server, "eve of east") as api, pytest.raises(InvalidInput, match=r"\b400\b"):
         hold(api, "east", **form)
 
 
@@ -189,8 +182,6 @@ def token_of(url: str, visitor: str) -> dict[str, str]:
     """Return what a visitor's requests carry."""
     if visitor == "anonymous":
         return {}
-    if visitor == "garbage":
-        return {"Authorization": "Bearer garbage"}
     login = {"username": visitor, "password": PASSWORDS[visitor]}
     answer = requests.post(f"{url}/auth/token", json=login, timeout=60)
     return {"Authorization": f"Bearer {answer.json()['access_token']}"}
@@ -255,12 +246,28 @@ def test_no_answer_has_a_password_or_a_control_character(server: AirflowHome, ro
     assert not re.search(r"\\u00[01]", answer.text), "JSON would show one so"
 
 
-@pytest.mark.parametrize("query", ["", "?cluster=east&stream=planted", "?view=files", "?view=tickets"])
-def test_a_page_shows_markup_as_text_and_runs_none(server: AirflowHome, query: str) -> None:
+@pytest.fixture(scope="module")
+def window(server: AirflowHome) -> Iterator[Visit]:
     with visit_in_browser(server.url, Login("admin", PASSWORDS["admin"])) as seen:
-        seen.open(f"/plugin/kstream{query}")
-        seen.page.get_by_text("onerror=").first.wait_for()
-        assert seen.page.evaluate("() => window.planted ?? null") is None
-        assert seen.page.locator(".ks img, .ks a[href^='javascript:']").count() == 0
-        assert PASSWORD not in seen.page.locator(".ks").inner_text()
+        yield seen
         assert seen.errors == []
+
+
+PAGES = {
+    "the fleet": ("", "planted"),
+    "a stream": ("?cluster=east&stream=planted", "Generations"),
+    "files": ("?view=files", "/data/landing"),
+    "tickets": ("?view=tickets", "etl@EXAMPLE.COM"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_is_stored_with_markup_as_text_and_runs_none(window: Visit, page: str) -> None:
+    query, words = PAGES[page]
+    window.open(f"/plugin/kstream{query}")
+    shown = window.page.locator(".ks")
+    window.page.get_by_text("onerror=").first.wait_for()
+    expect(shown).to_contain_text(words)
+    assert window.page.evaluate("() => window.planted ?? null") is None
+    assert window.page.locator(".ks img, .ks a[href^='javascript:']").count() == 0
+    assert PASSWORD not in shown.inner_text()

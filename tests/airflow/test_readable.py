@@ -1,0 +1,104 @@
+"""Who may read which stored rows: what Airflow says of DAGs decides about streams, clusters and what tasks found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, cast
+
+import pytest
+from airflow.api_fastapi.app import create_auth_manager, purge_cached_app
+from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from sqlalchemy.orm import Session
+
+from airflow_kstream.model.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.plugin.readable import Readable, may_run, readable
+from airflow_kstream.states.reading import StoredState, Written
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+AWAY = Lasting(EventKind.UNREACHABLE, NOW, "connection refused")
+ORDERS, SALES = "stream-east.orders", "stream-west.sales"
+
+
+class Rights(SimpleAuthManager):
+    """An auth manager with rights on single DAGs: who may read which, and who may run them, too."""
+
+    read: ClassVar[dict[str, set[str]]] = {}
+    run: ClassVar[dict[str, set[str]]] = {}
+
+    def get_authorized_dag_ids(self, *, user: Any, **_: Any) -> set[str]:
+        return self.read[user]
+
+    def is_authorized_dag(self, *, details: DagDetails | None = None, user: Any, **_: Any) -> bool:
+        return details is not None and details.id in self.run.get(user, set())
+
+
+@pytest.fixture(autouse=True)
+def rights(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Rights]]:
+    monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", f"{__name__}.Rights")
+    purge_cached_app()
+    create_auth_manager()
+    yield Rights
+    Rights.read, Rights.run = {}, {}
+    purge_cached_app()
+
+
+def stream(cluster: str, name: str, dag: str) -> StoredState:
+    state = StreamState("running", "nothing is due", 1, None, NOW, by=TaskIds(dag, "run", "keep"))
+    return StoredState(cluster, name, True, state, NOW, None, Ledger())
+
+
+def cluster(name: str) -> StoredState:
+    """Return what a trigger told of the cluster, and what tasks over its files and tickets found."""
+    found = {f"{kind} /a": Written({}, NOW, f"{kind}-{name}") for kind in ("leases", "tickets")}
+    return StoredState(name, "", True, None, None, None, Ledger({AWAY.key: AWAY}, 1), others=found)
+
+
+STORED = (
+    cluster("east"),
+    stream("east", "orders", ORDERS),
+    cluster("west"),
+    stream("west", "sales", SALES),
+    # A later version stored it, or its task is unknown.
+    replace(stream("west", "odd", ""), state=None),
+)
+
+
+def read(dags: set[str]) -> Readable:
+    Rights.read = {"ann": dags}
+    return readable(cast("Session", None), "ann", STORED)
+
+
+@pytest.mark.parametrize(
+    ("dags", "streams", "clusters"),
+    [
+        (set(), [], {}),
+        ({ORDERS}, ["orders"], {}),
+        ({SALES, ORDERS}, ["orders", "sales"], {}),
+        ({"control-east"}, [], {"east": (1, set())}),
+        ({"fleet-west", SALES}, ["sales"], {"west": (1, set())}),
+        ({"undeclared-west"}, [], {"west": (1, set())}),
+        ({"leases-east"}, [], {"east": (0, {"leases /a"})}),
+        ({"leases-east", "tickets-west"}, [], {"east": (0, {"leases /a"}), "west": (0, {"tickets /a"})}),
+        ({"control-east", "tickets-east"}, [], {"east": (1, {"tickets /a"})}),
+        ({"doctor-east", "control-north"}, [], {}),
+    ],
+)
+def test_the_dags_that_somebody_may_read_decide_what_they_see(
+    dags: set[str], streams: list[str], clusters: dict[str, tuple[int, set[str]]]
+) -> None:
+    """Of a cluster: what triggers told of it, and what each of its tasks found."""
+    mine = read(dags)
+    assert [each.stream for each in mine.streams] == streams
+    assert {each.cluster: (len(each.told.lasting), set(each.others)) for each in mine.clusters} == clusters
+    assert mine.dags == dags
+
+
+def test_to_read_a_dag_is_not_to_run_it() -> None:
+    Rights.run = {"ann": {"control-east"}}
+    assert may_run("ann", "control-east")
+    assert not may_run("ann", "control-west")
+    assert not may_run("eve", "control-east")
