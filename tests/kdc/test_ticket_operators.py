@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError, Unavailable
@@ -77,6 +78,8 @@ def test_the_hook_acquires_into_the_cache_that_the_renewal_keeps(kdc: Kdc, folde
     assert caches == [cache_file_name(kdc.principal("streamer"))]
     assert "KRB5CCNAME" not in os.environ
     assert renewal()[0]["outcome"] == "kept"
+    with hook.identity() as identity:
+        assert tickets.acquire(identity, folder / "ours") <= acquired.expiry - datetime.now(UTC) + timedelta(seconds=1)
     renewed = hook.renew()
     assert (renewed.renew_until, renewed.start >= acquired.start) == (acquired.renew_until, True)
 
