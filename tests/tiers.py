@@ -148,7 +148,9 @@ SLOW = {
         _pytest("tests/slow", "-m", "prometheus"),
     ),
     "compatibility": Part(
-        "compatibility", "the wheel in empty environments of each Python", _pytest("tests/slow", "-m", "compatibility")
+        "compatibility",
+        "the wheel in empty environments of each Python, older Sparks and Airflows",
+        _pytest("tests/slow", "-m", "compatibility"),
     ),
 }
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from airflow_kstream.model.hadoop_version import HadoopVersion
+
+# What names the Hadoop client among jars, the first that is there.
+_HADOOP = ("hadoop-client-api", "hadoop-common", "hadoop-client")
 _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 
 
@@ -12,3 +16,9 @@ def jar_versions(names: Iterable[str]) -> Mapping[str, str]:
     """Return the version of each artifact by the names of jars: `httpclient-4.5.14.jar` is httpclient's 4.5.14."""
     found = (match for name in names if (match := _JAR.fullmatch(name)))
     return {match["name"]: match["version"] for match in found}
+
+
+def hadoop_in(versions: Mapping[str, str]) -> HadoopVersion | None:
+    """Return the version of Hadoop's client among jars; None if no jar's name tells it."""
+    found = next((versions[name] for name in _HADOOP if name in versions), None)
+    return HadoopVersion(found) if found else None

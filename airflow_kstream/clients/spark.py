@@ -29,9 +29,11 @@ _INHERITED = (
 # It lives for seconds: an optimising compiler does not pay for itself. Without it a submission to a minicluster takes
 # 6.2 seconds of CPU, with it 10.2.
 _JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
-_TAIL_LINES = 30
-# As java.util.Properties splits a line: at the first blank, = or :.
-_DEFAULT = re.compile(r"\s*([^\s=:#!][^\s=:]*)(?:\s*[=:]|\s)\s*(.*)")
+# How many lines of what a client said are reported.
+_SAID = 30
+# What names the error: what spark-submit says itself and what ended its JVM, else any exception.
+_ERRORS = (re.compile(r"^(Error: |Exception in thread )"), re.compile(r"Exception\b"))
+_USAGE = re.compile(r"^Usage: spark-submit .*", re.MULTILINE | re.DOTALL)
 _FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
@@ -63,46 +65,12 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     )
 
 
-def jars_of(spark_submit: str) -> Path:
-    """Return the folder of this client's jars, which need not exist: pip puts its scripts elsewhere than its jars."""
-    beside = Path(spark_submit).resolve().parent.parent / "jars"
-    pyspark = find_spec("pyspark")
-    if beside.is_dir() or pyspark is None or pyspark.origin is None:
-        return beside
-    return Path(pyspark.origin).parent / "jars"
-
-
-def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
-    """Return the version of the Hadoop client jars beside spark-submit; None if no jar's name tells it."""
-    jars = Path(spark_submit).resolve().parent.parent / "jars"
-    for jar in sorted([*jars.glob("hadoop-client-api-*.jar"), *jars.glob("hadoop-common-*.jar")]):
-        match = re.search(r"-(\d+)\.(\d+)\.(\d+)", jar.name)
-        if match:
-            return tuple(int(part) for part in match.groups())
-    return None
-
-
 def check_conf_folder(cluster: Cluster) -> None:
     """Raises InvalidInput: when files are missing, as spark-submit would then try Hadoop's default addresses."""
     folder = Path(cluster.hadoop_conf_dir or "")
     missing = [name for name in ("core-site.xml", "yarn-site.xml") if not (folder / name).is_file()]
     if not cluster.hadoop_conf_dir or missing:
         raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
-
-
-def default_of_client(binary: str, key: str) -> str:
-    """Return the value that the client's own spark-defaults.conf gives this conf; empty if it gives none."""
-    return defaults_of_client(binary).get(key, "")
-
-
-def defaults_of_client(binary: str) -> Mapping[str, str]:
-    """Return the confs of the client's own spark-defaults.conf, the last line for each; none if there is no such file.
-
-    The file is the one beside the client: the child inherits no SPARK_CONF_DIR.
-    """
-    file = Path(binary).resolve().parent.parent / "conf" / "spark-defaults.conf"
-    lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
-    return {match[1]: match[2].strip() for line in lines if (match := _DEFAULT.fullmatch(line))}
 
 
 def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
@@ -126,20 +94,14 @@ def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
 
 
 def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, str]:
-    """Return the whole environment of `binary`, a Spark client.
-
-    SPARK_HOME is for the client in it alone: every other script of Spark's would start that one's JVM instead.
-    """
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    if not Path(binary).is_relative_to(inherited.get("SPARK_HOME", "/")):
-        inherited.pop("SPARK_HOME", None)
+    """Return the whole environment of `binary`, a Spark client."""
     conf_dir = cluster.hadoop_conf_dir or ""
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf} if krb5_conf else {}
     # Of two options with one name Java takes the last one.
     java = [os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK, *(_java_kerberos(krb5_conf) if krb5_conf else ())]
     return {
-        **inherited,
+        **_inherited(binary),
         **kerberos,
         "SPARK_SUBMIT_OPTS": " ".join(java).strip(),
         "HADOOP_CONF_DIR": conf_dir,
@@ -157,32 +119,33 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
     Raises SubmissionFailed: when it can't be started.
     """
     try:
-        argv = submission.argv(_properties_file(submission.revealed(), folder))
+        properties = _properties_file(submission.revealed(), folder, submission.defaults_file)
+        argv = submission.argv(properties)
     except OSError as error:
         raise _not_started(submission.binary, error) from error
-    exit_code, log = _run(argv, env, folder, timeout)
-    return SubmitOutcome(exit_code, _tail(log), launch_tokens(log))
+    exit_code, log = run_client(argv, env, folder, timeout)
+    return SubmitOutcome(exit_code, _told(log), launch_tokens(log))
 
 
 def run_job(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> None:
     """Run a Spark client and wait for its driver, which runs in it; end it when it takes longer than `timeout`.
 
-    `folder` is as in `submit`. Raises SubmissionFailed: when it can't be started, or ends with an error, with the tail
-    of its output.
+    `folder` is as in `submit`. Raises SubmissionFailed: when it can't be started, or ends with an error, with what
+    it said of it.
     """
-    exit_code, log = _run(argv, env, folder, timeout)
+    exit_code, log = run_client(argv, env, folder, timeout)
     if exit_code != 0:
         how = "it took too long" if exit_code is None else f"it exited with {exit_code}"
-        raise SubmissionFailed(f"{how}: {_tail(log)}", tried=f"run {argv[0]}")
+        raise SubmissionFailed(f"{how}: {_told(log)}", tried=f"run {argv[0]}")
 
 
-def local_environment() -> dict[str, str]:
-    """Return the environment of a Spark client that speaks to no cluster."""
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {**inherited, "SPARK_SUBMIT_OPTS": " ".join([os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK]).strip()}
+def local_environment(binary: str) -> dict[str, str]:
+    """Return the environment of `binary`, a Spark client, that speaks to no cluster."""
+    java = [os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK]
+    return {**_inherited(binary), "SPARK_SUBMIT_OPTS": " ".join(java).strip()}
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:
+def run_client(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:
     """Return the exit code, None if it had to be ended, and the output. Raises SubmissionFailed: if it can't start."""
     output = folder / "spark-submit.log"
     try:
@@ -194,6 +157,17 @@ def _run(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: tim
     except OSError as error:
         raise _not_started(argv[0], error) from error
     return _exit_code(client, timeout), output.read_text(errors="replace")
+
+
+def _inherited(binary: str) -> dict[str, str]:
+    """Return what the client inherits of this process.
+
+    SPARK_HOME is for the client in it alone: every other script of Spark's would start that one's JVM instead.
+    """
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    if not Path(binary).is_relative_to(inherited.get("SPARK_HOME", "/")):
+        inherited.pop("SPARK_HOME", None)
+    return inherited
 
 
 def _not_started(binary: str, error: OSError) -> SubmissionFailed:
@@ -215,11 +189,15 @@ def _exit_code(client: subprocess.Popen[bytes], timeout: timedelta) -> int | Non
             client.wait()
 
 
-def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None:
+def _properties_file(secret_conf: Mapping[str, str], folder: Path, defaults_file: str | None = None) -> str | None:
+    """Write the secrets below the client's defaults, as they stand: of two lines for one key Java takes the last."""
     if not secret_conf:
         return None
+    defaults = Path(defaults_file) if defaults_file else None
     text = "".join(f"{_escaped(key, _IN_KEYS)}={_escaped(value)}\n" for key, value in secret_conf.items())
-    return str(write_private(folder / "secret.properties", text.encode()))
+    # The empty line ends a last line that would go on, for its backslash, in the first secret.
+    above = defaults.read_bytes() + b"\n\n" if defaults and defaults.is_file() else b""
+    return str(write_private(folder / "secret.properties", above + text.encode()))
 
 
 def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
@@ -229,7 +207,9 @@ def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
 def _java_kerberos(krb5_conf: str) -> tuple[str, ...]:
     # Java ignores KRB5_CONFIG; from Java 17 on, Hadoop's Kerberos code needs these packages opened to it.
     opened = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-    return f"-Djava.security.krb5.conf={krb5_conf}", f"--add-exports={opened}", f"--add-opens={opened}"
+    # Java 8 knows neither option, and starts only if it may leave them out.
+    exported = ("-XX:+IgnoreUnrecognizedVMOptions", f"--add-exports={opened}", f"--add-opens={opened}")
+    return f"-Djava.security.krb5.conf={krb5_conf}", *exported
 
 
 def _spark_folders() -> Iterator[str]:
@@ -248,7 +228,12 @@ def _existing(path: Path) -> str:
     return str(path)
 
 
-def _tail(log: str) -> str:
-    """Return the end of the log, without the frames of stack traces: they would push the exceptions out of it."""
-    lines = [line for line in log.splitlines() if not _FRAME.match(line)]
-    return "\n".join(lines[-_TAIL_LINES:])
+def _told(log: str) -> str:
+    """Return what the client said of its end: from the line that names an error on, else the last lines.
+
+    Frames of stack traces and spark-submit's usage are left out: they would push the errors out of it.
+    """
+    lines = [line for line in _USAGE.sub("", log).splitlines() if not _FRAME.match(line)]
+    first = next((n for sign in _ERRORS for n, line in enumerate(lines) if sign.search(line)), None)
+    said = lines[-_SAID:] if first is None else lines[first:]
+    return "\n".join(said if len(said) <= _SAID else [*said[: _SAID // 2], "...", *said[-_SAID // 2 :]]).rstrip()

@@ -7,13 +7,16 @@ driver without it takes these messages from anybody who can reach that port.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.spark_installation import SparkInstallation
 
 _MESSAGES = "CoarseGrainedClusterMessages$"
 # The endpoint that takes new tokens, and the one that tells those of new executors (CoarseGrainedSchedulerBackend's and
@@ -78,24 +81,29 @@ class DriverRpc:
 
 
 @contextmanager
-def driver_rpc(jars: Path, host: str, port: int) -> Iterator[DriverRpc]:
-    """Start a JVM with these jars of a Spark client, and yield a connection to the driver; it takes some seconds.
+def driver_rpc(client: SparkInstallation, host: str, port: int) -> Iterator[DriverRpc]:
+    """Start a JVM with the jars of a Spark client, and yield a connection to the driver; it takes some seconds.
 
-    Raises InvalidInput: when this host has no such jars or no Java.
+    Raises InvalidInput: when this host has no such jars, no Java or no py4j.
     """
+    if not client.home:
+        raise InvalidInput(f"{client.binary} does not tell where Spark's jars are; name Spark's own bin/spark-submit")
+    _provide_py4j(client.home)
     from py4j.java_gateway import (  # type: ignore[import-untyped]
         GatewayParameters,
         JavaGateway,
         launch_gateway,
     )
 
-    py4j_jar = next(iter(sorted(jars.glob("py4j-*.jar"))), None)
+    py4j_jar = next(iter(sorted(Path(client.jars).glob("py4j-*.jar"))), None)
     if py4j_jar is None:
-        raise InvalidInput(f"{jars} has no jars of Spark")
+        raise InvalidInput(f"{client.jars} has no jars of Spark")
+    # Hadoop's jars may lie outside Spark's folder; conf folders are for those who speak to a cluster.
+    jars = ":".join(entry for entry in client.class_path if entry.endswith(("/*", ".jar")))
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     try:
         gateway_port, secret = launch_gateway(
-            jarpath=str(py4j_jar), classpath=f"{jars}/*", javaopts=[*_JAVA, *opened], die_on_exit=True, enable_auth=True
+            jarpath=str(py4j_jar), classpath=jars, javaopts=[*_JAVA, *opened], die_on_exit=True, enable_auth=True
         )
     except (OSError, ValueError) as error:
         raise InvalidInput(f"no JVM can be started on this host: {error}", tried="start a JVM") from None
@@ -104,6 +112,20 @@ def driver_rpc(jars: Path, host: str, port: int) -> Iterator[DriverRpc]:
         yield DriverRpc(gateway.jvm, _environment(gateway.jvm), host, port)
     finally:
         gateway.shutdown()
+
+
+def _provide_py4j(home: str) -> None:
+    """Make py4j importable: installed, or what this Spark brings along. Raises InvalidInput: when neither is there."""
+    if find_spec("py4j"):
+        return
+    zipped = sorted(Path(home, "python", "lib").glob("py4j-*-src.zip"))
+    if not zipped:
+        raise InvalidInput(
+            f"this Python has no py4j, and {home}/python/lib no py4j-*-src.zip: pip install py4j, or Spark's client "
+            "with it, pip install 'airflow-kstream[spark]'",
+            tried="speak to a driver",
+        )
+    sys.path.append(str(zipped[-1]))
 
 
 def _environment(jvm: Any) -> Any:

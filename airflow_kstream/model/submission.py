@@ -11,6 +11,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.launch_token import LaunchToken
 from airflow_kstream.model.secrets import SecretRef, Value
+from airflow_kstream.model.spark_installation import SparkInstallation
 from airflow_kstream.model.stream import StreamSpec
 
 
@@ -30,15 +31,15 @@ class Argument:
 
 @dataclass(frozen=True)
 class SparkDefaults:
-    """The contribution of the `spark` connection, and the facts about the client that will submit.
+    """The contribution of the `spark` connection, and the client that will submit.
 
-    `hadoop_version` is that of the client's own Hadoop jars; workarounds depend on it.
+    `installation` is the Spark that runs then, None if it was not asked; workarounds depend on it.
     """
 
     source: str = "default"
     binary: str = "spark-submit"
     queue: str | None = None
-    hadoop_version: tuple[int, ...] | None = None
+    installation: SparkInstallation | None = None
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,16 @@ class Submission:
     """A command line. `obstacle` is the reason why this host can't run it, empty if it can.
 
     `secret_conf` goes through a private properties file and is in neither `argv` nor repr. References in it must be
-    looked up before the command runs.
+    looked up before the command runs. `defaults_file` is what has to stand above it, None for a client that reads its
+    defaults itself. `notes` are sentences about the whole.
     """
 
     binary: str
     arguments: tuple[Argument, ...]
     secret_conf: Mapping[str, Value] = field(default_factory=dict, repr=False)
     obstacle: str = ""
+    defaults_file: str | None = None
+    notes: tuple[str, ...] = ()
 
     def revealed(self) -> dict[str, str]:
         """Return the secret confs to write down. Raises InvalidInput: when one was never looked up."""
@@ -81,9 +85,11 @@ class Submission:
 
     def argv(self, properties_file: str | None = None) -> tuple[str, ...]:
         words = [word for argument in self.arguments for word in argument.words]
-        # Spark 4 reads spark-defaults.conf beside a properties file only when told to.
-        extra = ["--properties-file", properties_file, "--load-spark-defaults"] if properties_file else []
-        return (self.binary, *extra, *words)
+        if properties_file is None:
+            return (self.binary, *words)
+        # Spark 4 reads spark-defaults.conf beside a properties file only when told to; before it, nothing does.
+        reads = ["--load-spark-defaults"] if self.defaults_file is None else []
+        return (self.binary, "--properties-file", properties_file, *reads, *words)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,16 @@ def test_the_end_of_its_output_has_exceptions_and_no_stack_frames(tmp_path: Path
     assert submitted(script).tail.splitlines() == ["Exception in thread main: no ticket", "Caused by: no KDC"]
 
 
+def test_a_long_output_begins_with_its_error_and_keeps_its_end(tmp_path: Path) -> None:
+    """What ended the JVM comes before what was merely tried again, and neither drowns in what follows."""
+    tries = [f"INFO RetryInvocationHandler: java.net.ConnectException: refused, try {number}" for number in range(40)]
+    cause = 'Exception in thread "main" org.apache.hadoop.security.AccessControlException: queue streams'
+    follows = [f"INFO ShutdownHookManager: step {number}" for number in range(40)]
+    said = "\n".join([*tries, cause, *follows])
+    told = submitted(client(tmp_path, f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nexit 1\n")).tail.splitlines()
+    assert (told[0], told[-1], len(told)) == (cause, follows[-1], 31)
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "why"),
     [

@@ -48,6 +48,9 @@ class FakeEngine:
         tags = Argument(("--tags", ",".join(order.stream.tags(order.generation))), _WHY)
         return Submission("fake-run", (tags, Argument(("--fence", fence), _WHY)), obstacle=self.obstacle)
 
+    def draft(self, order: SubmissionOrder) -> Submission:
+        return self.submission(order)
+
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")
         self.at_preflight()

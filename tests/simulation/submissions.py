@@ -62,6 +62,8 @@ class SparkSubmit:
         program = current()
         if program is None or not argv[0].endswith("spark-submit"):
             raise SimulationError(f"no simulated program is called {argv[0]}")
+        if argv[-1] == "--version":
+            raise FileNotFoundError("a simulated client tells nothing of itself")
         if program.over:
             raise Killed
         # It writes to a descriptor of its own.

@@ -174,7 +174,7 @@ def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     if not stream.runs:
         return
     hadoop, conf = stream.hadoop, stream.hadoop_conf
-    if hadoop.has(_HDFS_14694) and conf.get(_RECOVER) != "true":
+    if hadoop.has(_HDFS_14694) and (conf.get(_RECOVER) is None or not conf.is_true(_RECOVER)):
         yield Found(
             Severity.NOTE,
             "a file whose close() failed stays open as long as its process writes others: the client can recover its "

@@ -13,6 +13,7 @@ _SPECULATION, _PRESERVE = "spark.speculation", "spark.yarn.preserve.staging.file
 _HTTPCLIENT = "httpclient"
 # HTTPCLIENT-1478: from 4.3.6 on the socket's timeout is set before the TLS handshake.
 _FIRST_WITH_TIMEOUT = (4, 3, 6)
+_RM_HA = "yarn.resourcemanager.ha.enabled"
 _RM_IDS = "yarn.resourcemanager.ha.rm-ids"
 
 
@@ -140,7 +141,7 @@ def client_knows_ha(facts: ClusterFacts) -> Iterator[Found]:
 
 def _resourcemanager_ids(conf: EffectiveConf) -> list[str]:
     """Return the names of all ResourceManagers if there are several; none if there is one, which has no name."""
-    return _ids(conf.get(_RM_IDS)) if conf.get("yarn.resourcemanager.ha.enabled") == "true" else []
+    return _ids(conf.get(_RM_IDS)) if conf.get(_RM_HA) is not None and conf.is_true(_RM_HA) else []
 
 
 def _ids(text: str | None) -> list[str]:

@@ -162,7 +162,7 @@ def _workarounds(client: SparkDefaults, credentials: StreamCredentials) -> Itera
     if credentials.renews_itself:
         why = "after a failed renewal Spark would wait an hour of a token's last hours (SPARK-37787)"
         yield "spark.security.credentials.retryWait", Setting("10m", from_kstream(why))
-    version = client.hadoop_version
-    if version is not None and version < _FIRST_HADOOP_WITH_HDFS_9276:
-        why = f"Hadoop {'.'.join(map(str, version))} doesn't update the tokens of an HA nameservice (HDFS-9276)"
+    hadoop = client.installation.hadoop if client.installation else None
+    if hadoop and hadoop.numbers and hadoop.numbers < _FIRST_HADOOP_WITH_HDFS_9276:
+        why = f"Hadoop {hadoop} doesn't update the tokens of an HA nameservice (HDFS-9276)"
         yield "spark.hadoop.fs.hdfs.impl.disable.cache", Setting("true", from_kstream(why))

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients import spark
-from airflow_kstream.clients.client_jars import jar_versions
+from airflow_kstream.clients.client_jars import hadoop_in
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.kerberos.service_names import requested_host
 from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.spark_installations import client_defaults, installation
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.cluster_facts import EffectiveConf, KeytabFacts, Property, ServiceName, SparkClient
 from airflow_kstream.model.errors import CredentialError, InvalidInput
@@ -22,8 +23,7 @@ from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 
 _SITES = "core-, hdfs- and yarn-site.xml"
-# What names the Hadoop client in a folder of jars, the first that is there.
-_HADOOP = ("hadoop-client-api", "hadoop-common", "hadoop-client")
+_HADOOP = "the version of its Hadoop client"
 
 
 def watchers_ticket(cluster: Cluster) -> Ticket:
@@ -70,16 +70,15 @@ def _enctypes(path: str, principal: str) -> tuple[int, ...]:
 def spark_client(cluster: Cluster, named: str = "") -> SparkClient:
     """Return the Spark client of this host. Raises InvalidInput: when it has none."""
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
-    folder = spark.jars_of(binary)
-    hadoop = hadoop_of(jar_versions(jar.name for jar in folder.glob("*.jar")), str(folder))
+    client = installation(binary)
+    where = f"no jar of {client.home} names it" if client.home else f"{binary} does not tell where its jars are"
     conf = asked("the conf folder of the connection", lambda: _conf_folder(cluster))
-    return SparkClient(binary, hadoop, conf, spark.defaults_of_client(binary))
+    return SparkClient(binary, client.hadoop or Unasked(_HADOOP, where), conf, client_defaults(client))
 
 
 def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | Unasked:
     """Return the version of Hadoop's client among jars, by their names."""
-    found = next((versions[name] for name in _HADOOP if name in versions), None)
-    return HadoopVersion(found) if found else Unasked("the version of its Hadoop client", f"no jar in {where} names it")
+    return hadoop_in(versions) or Unasked(_HADOOP, f"no jar in {where} names it")
 
 
 def _conf_folder(cluster: Cluster) -> EffectiveConf:

@@ -29,14 +29,15 @@ def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
 def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
     """Return the command line that a submission would run, each part with its reason.
 
-    Generation and nonce are placeholders. If this host can't run it, a note says why; notes also name the services
-    whose tokens may end before the horizon.
+    Generation and nonce are placeholders. If this host can't run it, a note says why; notes also say what becomes of
+    the client's own defaults, and name the services whose tokens may end before the horizon.
     """
     require_submittable(spec, cluster)
-    plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
+    plan = engine.draft(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     if plan.obstacle:
         notes.append(f"can't be submitted from here: {plan.obstacle}")
+    notes += plan.notes
     notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster))]
     notes += [str(each) for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
     return ExplainedSubmission(tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)))

@@ -32,20 +32,23 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """The nine methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+    """The ten methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.
     """
 
     def submission(self, order: SubmissionOrder) -> Submission:
-        """Build the client's command line, each word with its reason. Touches neither servers nor files.
+        """Build the client's command line, each word with its reason. May ask the client what it is.
 
         The application must carry the tags of `order.stream` and must not start without its fence, so the command
-        line passes both on. If this host has no client, the submission's `obstacle` says so.
+        line passes both on. If this host has no client, or none that can run it, the submission's `obstacle` says so.
 
         Raises InvalidInput: when the spec sets what the protocol owns.
         """
+
+    def draft(self, order: SubmissionOrder) -> Submission:
+        """Build the same for people to read, and start nothing: what only the client could tell is a note in it."""
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check this host: the client's configuration, and the local files that the spec names.

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from airflow_kstream.clients import spark
+from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
@@ -21,8 +22,10 @@ from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
+from airflow_kstream.model.spark_installation import SparkInstallation
 from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.client_defaults import with_client_defaults
 from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
 from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
@@ -37,6 +40,8 @@ _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 # Shipped with PySpark jobs; referred to by path, because no module of the package imports them.
 _JOBS = files("airflow_kstream") / "jobs"
 DRIVER_HELPER = str(_JOBS / "kstream_driver.py")
+# How a client of this host is looked at: it is asked, or nothing is started.
+_Look = Callable[[str], SparkInstallation | None]
 _HELPERS = Helpers(DRIVER_HELPER, str(_JOBS / "kstream_tokens.py"), str(_JOBS / "kstream_launcher.py"))
 
 
@@ -52,8 +57,10 @@ class SparkEngine:
         self._spark_submit = spark_submit
 
     def submission(self, order: SubmissionOrder) -> Submission:
-        client, obstacle = self._client(order.spec.deploy)
-        return replace(stream_submission(order, client, _HELPERS), obstacle=obstacle)
+        return self._submission(order, installation)
+
+    def draft(self, order: SubmissionOrder) -> Submission:
+        return self._submission(order, known_installation)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         spark.check_conf_folder(cluster)
@@ -65,9 +72,8 @@ class SparkEngine:
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         client = self._client(spec.deploy)[0]
-        setting = layered_setting(
-            spec.plain_conf, cluster.spark_conf, default=lambda key: spark.default_of_client(client.binary, key)
-        )
+        defaults = client_defaults(client.installation)
+        setting = layered_setting(spec.plain_conf, cluster.spark_conf, default=lambda key: defaults.get(key, ""))
         return spark_needs(spec, setting, client.queue, cluster.default_fs)
 
     def submit(
@@ -123,10 +129,10 @@ class SparkEngine:
 
     def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check the staging folder that the client's own defaults name; a declared one was checked before."""
-        binary = self._client(spec.deploy)[0].binary
+        client = self._client(spec.deploy)[0]
         if STAGING in {**cluster.spark_conf, **spec.conf}:
             return
-        named = spark.default_of_client(binary, STAGING)
+        named, binary = client_defaults(client.installation).get(STAGING, ""), client.binary
         if named and (errors := [*connection_conf_errors({STAGING: named})]):
             raise InvalidInput(f"spark-defaults.conf of {binary} {errors[0]}", tried=f"check the client of {spec.name}")
         if elsewhere := staging_elsewhere({STAGING: named}, cluster.default_fs):
@@ -139,14 +145,19 @@ class SparkEngine:
     def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
         return all(point.quiescent for point in self.progress(session, spec))
 
-    def _client(self, deploy: Deploy) -> tuple[SparkDefaults, str]:
+    def _submission(self, order: SubmissionOrder, look: _Look) -> Submission:
+        client, obstacle = self._client(order.spec.deploy, look)
+        plan = stream_submission(order, client, _HELPERS)
+        return replace(plan, obstacle=obstacle) if obstacle else with_client_defaults(plan, client.installation)
+
+    def _client(self, deploy: Deploy, look: _Look = installation) -> tuple[SparkDefaults, str]:
         """Return the client's settings and, if this host has no such client, why."""
         named = self._spark_submit or deploy.spark_submit or self._defaults.binary
         try:
             binary = spark.find_spark_submit(named)
         except InvalidInput as error:
             return replace(self._defaults, binary=named), f"this host has no Spark client: {error.message}"
-        return replace(self._defaults, binary=binary, hadoop_version=spark.hadoop_version(binary)), ""
+        return replace(self._defaults, binary=binary, installation=look(binary)), ""
 
     @cached_property
     def _defaults(self) -> SparkDefaults:
@@ -164,8 +175,8 @@ def _ended(session: ClusterSession, application: str, every: timedelta, within: 
 def _signalled(session: ClusterSession, application: str) -> bool:
     """Signal the driver, and tell whether that worked. Whatever the ResourceManager answers, the kill can follow.
 
-    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404 or
-    405 before Hadoop 2.9.
+    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404
+    before Hadoop 3.3, whose REST has no signals yet (RMWebServices).
     """
     try:
         return session.yarn.signal_driver(application)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from importlib.util import find_spec
 from pathlib import Path
 from zipfile import ZipFile
@@ -51,5 +52,5 @@ def write_engine(folder: Path) -> Path | None:
 
 def settings_of(catalogue: Catalogue) -> str:
     """Return what the job looks for, as JSON."""
-    patterns = [[each.name, each.regex, each.first, each.last] for each in patterns_of(catalogue)]
+    patterns = [astuple(each) for each in patterns_of(catalogue)]
     return json.dumps({"patterns": patterns, "heads": HEAD, "titles": [title.name for title in TITLES]})

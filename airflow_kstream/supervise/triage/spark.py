@@ -12,13 +12,8 @@ from typing import Any
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
-from airflow_kstream.clients.spark import (
-    defaults_of_client,
-    environment,
-    find_spark_submit,
-    local_environment,
-    run_job,
-)
+from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
+from airflow_kstream.clients.spark_installations import client_defaults, known_installation
 from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
@@ -102,7 +97,9 @@ def _found(
     patterns = write_private(folder / "patterns.json", settings_of(catalogue).encode())
     result = folder / "found.json"
     binary = run.binary or find_spark_submit()
-    brisk = {key: value for key, value in _BRISK.items() if key not in defaults_of_client(binary)}
+    # A client behind a script is not asked: that takes seconds, and what is brisk changes no result.
+    defaults = client_defaults(known_installation(binary))
+    brisk = {key: value for key, value in _BRISK.items() if key not in defaults}
     conf = {**brisk, **(session.cluster.spark_conf if session else {}), **run.conf}
     argv = [binary, "--master", run.master, "--py-files", str(write_modules(folder))]
     engine = write_engine(folder) if run.master.startswith("yarn") else None
@@ -123,7 +120,7 @@ def _found(
 def _environment(session: ClusterSession | None, folder: Path, binary: str) -> Mapping[str, str]:
     """Return the child's environment; for a cluster it has a ticket of its own in the private folder."""
     if session is None:
-        return local_environment()
+        return local_environment(binary)
     cache = folder / "ticket"
     acquire(session.identity, cache)
     return environment(session.cluster, cache, binary)

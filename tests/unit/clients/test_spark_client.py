@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.machinery import ModuleSpec
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,12 @@ def test_the_hosts_options_for_sparks_launcher_are_kept(tmp_path: Path, monkeypa
     monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "-XX:-UsePerfData")
     given = environment(CLUSTER, tmp_path / "cache", "/usr/bin/spark3-submit")
     assert given["SPARK_LAUNCHER_OPTS"] == "-XX:-UsePerfData"
+
+
+def test_java_8_may_leave_out_the_options_that_it_does_not_know(tmp_path: Path) -> None:
+    """Java 17 needs them to read another krb5.conf; Java 8 would not start."""
+    cluster = replace(CLUSTER, krb5_conf="/etc/krb5.other.conf")
+    given = environment(cluster, tmp_path / "cache", "/usr/bin/spark3-submit")["SPARK_SUBMIT_OPTS"].split()
+    opening = [option for option in given if option.startswith(("--add-exports", "--add-opens"))]
+    assert len(opening) == 2
+    assert given.index("-XX:+IgnoreUnrecognizedVMOptions") < given.index(opening[0])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import StopPolicy
@@ -56,58 +53,6 @@ def test_a_secret_is_named_by_its_place_and_not_looked_up() -> None:
     shown = explain(CLUSTER, replace(TICKET_SPEC, deploy=deploy), ENGINE)
     for key in ("spark.yarn.appMasterEnv.DB_PASSWORD", "spark.executorEnv.DB_PASSWORD"):
         assert f"{key}=***  # conn:orders, looked up right before the submission" in shown
-
-
-def test_a_secret_that_is_not_there_keeps_the_old_generation_running() -> None:
-    """Preflight raises before anything is stopped."""
-    spec = replace(TICKET_SPEC, conf={"spark.x": SecretRef("env:NO_SUCH")})
-    run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), spec, SparkEngine())
-    with pytest.raises(NotFound, match="env:NO_SUCH is empty, or not on this host"):
-        preflight(run)
-
-
-def with_conf_folder(folder: Path, yarn_site: str) -> Cluster:
-    """Return the cluster with a conf folder whose yarn-site.xml has this in it."""
-    for name, content in (("core-site.xml", ""), ("yarn-site.xml", yarn_site)):
-        (folder / name).write_text(f"<configuration>{content}</configuration>")
-    return replace(CLUSTER, hadoop_conf_dir=str(folder))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        replace(TICKET_SPEC, deploy=Deploy(environment={"DB_PASSWORD": SecretRef("env:X"), "TZ": "UTC"})),
-        replace(TICKET_SPEC, conf={"spark.executorEnv.DB_PASSWORD": SecretRef("env:X")}),
-    ],
-)
-def test_a_secret_does_not_become_a_variable_that_yarn_copies_into_a_log(spec: StreamSpec, tmp_path: Path) -> None:
-    spec = replace(spec, application="hdfs:///jobs/orders.py")
-    with pytest.raises(InvalidInput, match=r"DB_PASSWORD: an environment variable is no place .*log-container-debug"):
-        SparkEngine().preflight(with_conf_folder(tmp_path, ""), spec)
-    off = "<property><name>yarn.nodemanager.log-container-debug-info.enabled</name><value>false</value></property>"
-    SparkEngine().preflight(with_conf_folder(tmp_path, off), spec)
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("spark.yarn.stagingDir  hdfs://other/tmp", "puts spark.yarn.stagingDir on hdfs://other; set it in conf"),
-        ("spark.yarn.stagingDir=s3a://bucket/tmp", "to another filesystem Spark copies the generation's fence"),
-        ("# spark.yarn.stagingDir s3a://bucket/tmp", ""),
-        ("spark.yarn.stagingDir: hdfs://prod/tmp", ""),
-    ],
-)
-def test_defaults_of_the_client_that_make_the_fence_a_copy_are_refused(line: str, says: str, tmp_path: Path) -> None:
-    for name in ("bin", "conf"):
-        (tmp_path / name).mkdir()
-    (client := tmp_path / "bin" / "spark-submit").touch(mode=0o755)
-    (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.a b\n{line}\n")
-    engine = SparkEngine(lambda: DEFAULTS, str(client))
-    spec = replace(TICKET_SPEC, application="hdfs:///jobs/orders.py")
-    cluster = with_conf_folder(tmp_path, "")
-    with pytest.raises(InvalidInput, match=says) if says else nullcontext():
-        engine.preflight(cluster, spec)
-    engine.preflight(cluster, replace(spec, conf={"spark.yarn.stagingDir": "/tmp"}))
 
 
 def test_the_keytabs_copy_is_looked_for_where_spark_puts_it() -> None:

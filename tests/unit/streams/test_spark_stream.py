@@ -8,8 +8,10 @@ import pytest
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.spark_installation import SparkInstallation
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
@@ -27,6 +29,10 @@ CLUSTER = Cluster(
 )
 HELPERS = Helpers("/opt/kstream_driver.py", "/opt/kstream_tokens.py", "/opt/kstream_launcher.py")
 DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit", queue="streams")
+
+
+def with_hadoop(version: str) -> SparkDefaults:
+    return replace(DEFAULTS, installation=SparkInstallation(DEFAULTS.binary, hadoop=HadoopVersion(version)))
 
 
 def planned(spec: StreamSpec, *, cluster: Cluster = CLUSTER, spark: SparkDefaults = DEFAULTS) -> Submission:
@@ -164,8 +170,8 @@ def test_a_conf_that_the_protocol_owns_is_refused_by_name(key: str, value: str, 
 
 def test_a_workaround_is_added_only_for_the_client_that_needs_it() -> None:
     key = "spark.hadoop.fs.hdfs.impl.disable.cache"
-    assert confs(planned(TICKET_SPEC, spark=replace(DEFAULTS, hadoop_version=(2, 7, 7))))[key] == "true"
-    assert key not in confs(planned(TICKET_SPEC, spark=replace(DEFAULTS, hadoop_version=(3, 4, 2))))
+    assert confs(planned(TICKET_SPEC, spark=with_hadoop("2.7.7")))[key] == "true"
+    assert key not in confs(planned(TICKET_SPEC, spark=with_hadoop("3.4.2")))
 
 
 def test_checkpoints_on_another_filesystem_get_tokens_of_their_own() -> None:
