@@ -230,7 +230,8 @@ class ResourceManager:
 
 
 def _requested_user(body: Mapping[str, Any]) -> str:
-    return str(body["clusterUserInfo"]["requestedUser"])
+    # Hadoop 3.3 has no outer object.
+    return str(body.get("clusterUserInfo", body)["requestedUser"])
 
 
 def _attempts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

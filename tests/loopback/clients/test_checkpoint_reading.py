@@ -104,5 +104,8 @@ def test_each_server_tells_its_own_name_for_us(namenode: StrangeServer, hdfs: Hd
         yarn = ResourceManager((server.address,), ADA, Tls())
         stack.callback(yarn.close)
         assert yarn.user() == "svc_ada"
+        # Hadoop 3.3 has no outer object.
+        server.script["/userinfo"] = said({"rmLoginUser": "yarn", "requestedUser": "ada"})
+        assert yarn.user() == "ada"
         server.script["/userinfo"] = Answer(404, HTML, "text/html")
         assert yarn.user() is None
