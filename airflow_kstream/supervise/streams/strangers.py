@@ -41,14 +41,15 @@ class TaggedApplications:
         """
         numbers = ((self.stream.generation_of(app.tags), app) for app in applications)
         tagged = [(number, app) for number, app in numbers if number is not None]
-        ours = [(number, app) for number, app in tagged if self._is_ours(session, number, app)]
+        ours = [(number, app) for number, app in tagged if self.is_ours(session, number, app)]
         strangers = [(number, app) for number, app in tagged if (number, app) not in ours]
         newest = self._newest
         if newest and all(number != newest for number, _ in ours):
             self._refuse_to_guess(session, [app for number, app in strangers if number == newest and app.alive])
         return ours, [app for _, app in strangers]
 
-    def _is_ours(self, session: ClusterSession, number: int, app: Application) -> bool:
+    def is_ours(self, session: ClusterSession, number: int, app: Application) -> bool:
+        """Return whether YARN's user of this generation's application is the owner of its claim."""
         owner = self._owner(session, number)
         if not owner or app.user in {owner, ""}:
             return True

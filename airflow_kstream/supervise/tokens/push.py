@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs.token_mint import token_service
-from airflow_kstream.clients.spark import jars_of
+from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc
 from airflow_kstream.clients.waiting import until
@@ -30,6 +30,7 @@ from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.strangers import TaggedApplications
 from airflow_kstream.supervise.streams.token_pushes import push_of, record_push
 
 _PAGES_SECONDS = 20.0
@@ -80,19 +81,22 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     They are made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
 
     Raises TooEarly: when it ends earlier than the present one, unless `shorten` is set. Raises Conflict: when the
-    application does not run, or has a keytab. Raises Denied: when its tokens are another principal's, or the driver
-    demands authentication. Raises Unavailable: when the driver does not answer, or does not use the token within half a
-    minute.
+    application does not run, or has a keytab. Raises Denied: when its tokens are another principal's, when YARN runs it
+    as somebody else than they would be for, or when the driver demands authentication. Raises Unavailable: when the
+    driver does not answer, or does not use the token within half a minute.
     """
     app = session.yarn.application(application_id)
     if app.state is not ApplicationState.RUNNING:
         raise Conflict(f"it is {app.state}", tried=f"push tokens to {application_id}")
     conf, host, port = rpc_conf(session.cluster), *_driver(session, application_id)
     service = token_service(conf, session.cluster.default_fs)
-    with driver_rpc(jars_of(spark_submit), host, port) as driver:
+    stream = _stream_of(session, app)
+    with driver_rpc(installation(spark_submit), host, port) as driver:
         held = _held(driver)
         old = _token(held, service)
         minter = _minter(session.identity, old, application_id)
+        if stream is None:
+            require_its_user(session, app, minter)
         with _cancelled_in_vain(session.cluster, minter) as made:
             fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
             made.append(fresh)
@@ -105,7 +109,7 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
             driver.send(credentials_file(tuple(made)))
             _require_used(driver, service, fresh)
     end, others = min(token.until for token in made), tuple(token.service for token in made[1:])
-    return HandPush(app, old, old_end, fresh.read, end, others, _record(session, app, tuple(made)))
+    return HandPush(app, old, old_end, fresh.read, end, others, _record(stream, tuple(made)))
 
 
 @contextmanager
@@ -169,6 +173,20 @@ def _minter(identity: Identity, old: DelegationToken, application: str) -> Ident
     )
 
 
+def require_its_user(session: ClusterSession, app: Application, minter: Identity) -> None:
+    """Raises Denied: when a token that `minter` makes is for somebody else than YARN's user of the application.
+
+    The driver names the owner of its tokens, and the job's author wrote the driver; whom it runs as, YARN has proven.
+    """
+    whose = minter.do_as or session.yarn.user() or session.hdfs.user()
+    if app.user != whose:
+        raise Denied(
+            f"YARN runs it as {app.user}, and the token would be {whose}'s: the job could act as {whose} with it",
+            tried=f"push tokens to {app.id}",
+            principal=str(minter),
+        )
+
+
 def _end_of(old: DelegationToken, fresh: FreshToken) -> datetime:
     """Return the latest end of the present token: what we pushed ends unrenewed, what was submitted is renewed."""
     new = fresh.read
@@ -191,20 +209,29 @@ def _require_used(driver: DriverRpc, service: str, fresh: FreshToken) -> None:
         raise Unavailable("its driver was sent a fresh token and does not use it", tried="confirm the push")
 
 
-def _record(session: ClusterSession, app: Application, made: tuple[FreshToken, ...]) -> str:
+def _stream_of(session: ClusterSession, app: Application) -> tuple[RegisteredStream, Claim] | None:
+    """Return the stream whose newest generation this application is, with that claim; None if it belongs to none."""
+    claims = ((registered, _claim_of(session, registered, app)) for registered in newest_claims(session))
+    return next(((registered, claim) for registered, claim in claims if claim), None)
+
+
+def _record(stream: tuple[RegisteredStream, Claim] | None, made: tuple[FreshToken, ...]) -> str:
     """Record it for the stream whose generation this is, so that its horizon moves; return its name, or empty."""
-    for registered in newest_claims(session):
-        claim = _claim_of(registered, app)
-        if claim:
-            record_push(registered.folder, push_of(claim.generation, made), made)
-            return registered.stream.name
-    return ""
+    if stream is None:
+        return ""
+    registered, claim = stream
+    record_push(registered.folder, push_of(claim.generation, made), made)
+    return registered.stream.name
 
 
-def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
+def _claim_of(session: ClusterSession, registered: RegisteredStream, app: Application) -> Claim | None:
+    """Return the newest claim if the application is its generation. A tag proves nothing: anybody can set it."""
     newest = registered.newest
-    if not isinstance(newest, Claim):
+    if not isinstance(newest, Claim) or claim_file(newest.generation) not in registered.names:
         return None
-    tagged = registered.stream.generation_of(app.tags) == newest.generation and newest.submitted_by_us
-    known = claim_file(newest.generation) in registered.names
-    return newest if known and (tagged or newest.adopted == app.id) else None
+    if newest.adopted == app.id:
+        return newest
+    if registered.stream.generation_of(app.tags) != newest.generation or not newest.submitted_by_us:
+        return None
+    tagged = TaggedApplications(registered.stream, registered.folder.owners())
+    return newest if tagged.is_ours(session, newest.generation, app) else None

@@ -12,7 +12,8 @@ from airflow_kstream.model.formats.token import SecretBytes, written_vint
 from airflow_kstream.model.fresh_token import FreshToken
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import DelegationToken
-from airflow_kstream.supervise.tokens.push import _end_of, _minter
+from airflow_kstream.supervise.tokens.push import _end_of, _minter, require_its_user
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 
 NOW = datetime(2026, 1, 7, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -51,3 +52,35 @@ def test_nobody_makes_a_job_act_as_somebody_else() -> None:
     ):
         with pytest.raises(Denied, match=r"push as (etl|gateway)@EXAMPLE\.COM"):
             _minter(STREAMER, other, "application_1_1")
+
+
+@pytest.mark.parametrize(
+    ("yarns_name", "hdfs_name", "runs_as", "do_as", "whose"),
+    [
+        ("streamer", "streamer", "streamer", None, ""),
+        ("streamer", "streamer", "mallory", None, "streamer"),
+        # Both sides map the principal, and not to the same name: YARN's is the one that counts.
+        ("yarn-streamer", "hdfs-streamer", "yarn-streamer", None, ""),
+        ("yarn-streamer", "hdfs-streamer", "hdfs-streamer", None, "yarn-streamer"),
+        # A ResourceManager without such a page, whose rules are most likely HDFS's.
+        (None, "streamer", "streamer", None, ""),
+        (None, "streamer", "mallory", None, "streamer"),
+        ("streamer", "streamer", "alice", "alice", ""),
+        ("streamer", "streamer", "streamer", "alice", "alice"),
+        # The driver of anybody's job may name anybody whom we may impersonate.
+        ("streamer", "streamer", "mallory", "hdfs", "hdfs"),
+    ],
+)
+def test_a_token_is_made_only_for_whom_yarn_runs_the_job_as(
+    yarns_name: str | None, hdfs_name: str, runs_as: str, do_as: str | None, whose: str
+) -> None:
+    clock = SimClock()
+    yarn = SimYarn(clock, whoami=yarns_name)
+    session, app = session_of(SimHdfs(clock, whoami=hdfs_name), yarn), yarn.start(frozenset(), user=runs_as)
+    minter = replace(STREAMER, do_as=do_as)
+    if not whose:
+        require_its_user(session, app, minter)
+        return
+    with pytest.raises(Denied, match=f"YARN runs it as {runs_as}, and the token would be {whose}'s") as refused:
+        require_its_user(session, app, minter)
+    assert not refused.value.retryable
