@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from airflow_kstream.cli.output import complain, forget_unusable_sizes
+from airflow_kstream import __version__
+from airflow_kstream.cli.output import complain, forget_unusable_sizes, say
 from airflow_kstream.cli.stdio import forgiving_output
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.printable import printable_words
@@ -49,6 +50,15 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt as error:
             raise _Interrupted from error
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command. Raises InvalidInput: when it is one of a checkout, and this is none."""
+        if args[0] in _OF_A_CHECKOUT and args[0] not in commands():
+            raise InvalidInput(
+                f"`{args[0]}` needs a checkout of the repository, and pip installed this package without it: clone it "
+                f"and run ./kstream {args[0]} there"
+            )
+        return super().resolve_command(ctx, args)
+
 
 def commands() -> dict[str, str]:
     """Return each command's module and name; for developers those that a checkout has and the wheel does not."""
@@ -81,9 +91,11 @@ def _app(word: str) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_show_locals=False,
         help="Keeps streaming jobs alive on kerberized Hadoop.",
+        # Of all commands below it, too.
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
-    # With it, a single command still has its name to be typed.
-    app.callback()(lambda: None)
+    # With a callback, a single command still has its name to be typed.
+    app.callback()(_root)
     found = commands()
     for name in [word] if word in found else found:
         module, _, attribute = found[name].partition(":")
@@ -95,6 +107,20 @@ def _app(word: str) -> typer.Typer:
     return app
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        say(f"kstream {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before the command."""
+
+
 def _run(argv: Sequence[str] | None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
@@ -102,8 +128,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except _WRONG_USAGE as error:
         return _refuse_usage(error)
     except KstreamError as error:
-        complain(str(error))
-        return _WRONG_INPUT if isinstance(error, InvalidInput) else _FAILED
+        return _refuse(error)
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return _INTERRUPTED
@@ -114,6 +139,15 @@ def _run(argv: Sequence[str] | None) -> int:
         # Caused by this host, not by a defect of ours: a traceback would not help.
         complain(str(error))
         return _FAILED
+
+
+def _refuse(error: KstreamError) -> int:
+    """Print an error of ours. Nobody expects a typing error to go away by itself: it gets no advice about retries."""
+    if not isinstance(error, InvalidInput):
+        complain(str(error))
+        return _FAILED
+    complain(str(error) if error.retryable else error.without_advice)
+    return _WRONG_INPUT
 
 
 def _refuse_usage(error: Any) -> int:

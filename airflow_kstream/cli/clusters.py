@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,13 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+# By it Airflow's own commands say that they may read its database (airflow.cli.commands.connection_command). Without it
+# a program is offered variables of the environment and secrets backends alone (ensure_secrets_backend_loaded).
+_AIRFLOWS_OWN = {"_AIRFLOW_PROCESS_CONTEXT": "server"}
 
 CLUSTER_OPTION = typer.Option(
     "--cluster",
@@ -39,31 +47,48 @@ def is_file(cluster_name: str) -> bool:
 
 def spark_defaults(conn_id: str) -> SparkDefaults:
     """Return what a `spark` connection contributes. Raises InvalidInput: when it is missing or not for YARN."""
-    from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowException
-
+    # Imported late: Airflow takes seconds, which a command without it need not spend.
     from airflow_kstream.hooks.cluster import spark_defaults_of
 
-    try:
-        return spark_defaults_of(BaseHook.get_connection(conn_id))
-    except AirflowException as error:
-        raise InvalidInput(f"{conn_id} is not an Airflow connection: {error}", tried="find the Spark client") from error
+    return spark_defaults_of(_connection(conn_id, f"{conn_id} is not an Airflow connection"))
 
 
 def _fields(cluster_name: str) -> ConnectionFields:
     if is_file(cluster_name):
         return _from_file(Path(cluster_name))
-    # Imported late: Airflow takes seconds, which a command with a file need not spend.
+    # Imported late, as above.
+    from airflow_kstream.hooks.cluster import fields_of
+
+    return fields_of(
+        _connection(cluster_name, f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection")
+    )
+
+
+def _connection(conn_id: str, otherwise: str) -> Connection:
+    """Return a connection, wherever Airflow keeps it. Raises InvalidInput: when Airflow has none of this id."""
+    from airflow.sdk import BaseHook
     from airflow.sdk.exceptions import AirflowException
 
-    from airflow_kstream.hooks.cluster import KstreamClusterHook, fields_of
-
     try:
-        return fields_of(KstreamClusterHook.get_connection(cluster_name))
+        with _environment(_AIRFLOWS_OWN):
+            return BaseHook.get_connection(conn_id)
     except AirflowException as error:
-        raise InvalidInput(
-            f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection: {error}"
-        ) from error
+        raise InvalidInput(f"{otherwise}: {error}", tried="read an Airflow connection") from error
+
+
+@contextmanager
+def _environment(own: dict[str, str]) -> Iterator[None]:
+    """Set these variables for a moment: what this process starts afterwards does not inherit them."""
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _from_file(path: Path) -> ConnectionFields:
