@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
-from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
-from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferralError, TaskDeferralTimeout
 
 from airflow_kstream.model.errors import CredentialError, KstreamError, StreamEnded
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+else:
+    try:
+        from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+    except ImportError:
+        # Before Airflow 3.3 no task asks a policy.
+        RetryPolicy = object
 
 # Errors that end although the same call would fail again, by the subject of "does so meanwhile".
 _ENDED_BY_OTHERS: dict[type[KstreamError], str] = {
@@ -35,16 +43,36 @@ class RetryIfItHelps(RetryPolicy):
         """Return what follows this error. The reason is logged and kept with the task."""
         if not isinstance(exception, KstreamError):
             return RetryDecision.default()
-        by_others = next((why for kind, why in _ENDED_BY_OTHERS.items() if isinstance(exception, kind)), None)
-        if by_others:
-            return RetryDecision.retry(reason=by_others)
         kind = type(exception).__name__
-        if exception.retryable:
-            return RetryDecision.retry(reason=f"{kind}: retrying may help")
+        if reason := _hope(exception):
+            return RetryDecision.retry(reason=reason)
         return RetryDecision.fail(reason=f"{kind}: retrying will not help")
 
 
+def _hope(error: KstreamError) -> str:
+    """Return why another try may succeed; empty if it can't."""
+    by_others = next((why for kind, why in _ENDED_BY_OTHERS.items() if isinstance(error, kind)), "")
+    return by_others or (f"{type(error).__name__}: retrying may help" if error.retryable else "")
+
+
 RETRY_IF_IT_HELPS = RetryIfItHelps()
+# The argument of a task that asks it; none where no task asks.
+POLICY: dict[str, Any] = {} if RetryPolicy is object else {"retry_policy": RETRY_IF_IT_HELPS}
+
+
+def hopeless_is_final(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """Let this method fail its task at once, in Airflow's own way, with an error that a retry can't help."""
+
+    @wraps(execute)
+    def executed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return execute(*args, **kwargs)
+        except KstreamError as error:
+            if _hope(error):
+                raise
+            raise AirflowFailException(str(error)) from error
+
+    return executed
 
 
 class KstreamOperator(BaseOperator):
@@ -54,8 +82,13 @@ class KstreamOperator(BaseOperator):
         `retries` alone.
     """
 
-    def __init__(self, *, retry_policy: RetryPolicy | None = RETRY_IF_IT_HELPS, **kwargs: Any) -> None:
-        super().__init__(retry_policy=retry_policy, **kwargs)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**POLICY, **kwargs})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not POLICY and "execute" in cls.__dict__:
+            cls.execute = hopeless_is_final(cls.execute)  # type: ignore[method-assign]
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Resume after a deferral, as Airflow asks for it.
@@ -68,8 +101,9 @@ class KstreamOperator(BaseOperator):
                 inspect.signature(getattr(self, next_method)).bind(context, **(next_kwargs or {}))
         except (AttributeError, TypeError) as error:
             raise _lost(f"this release can't resume with {next_method}: {error}") from error
+        resume = super().resume_execution
         try:
-            return super().resume_execution(next_method, next_kwargs, context)
+            return (resume if POLICY else hopeless_is_final(resume))(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
             raise
         except TaskDeferralError as error:
