@@ -49,6 +49,7 @@ def begin(plan: MiniclusterConfig) -> Site:
     folders = Folders(plan.root)
     if processes(folders):
         raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")
+    folders.close()
     folders.create()
     site = Site(plan, free_ports(port_names()))
     record.write_site(site)

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from airflow_kstream.minicluster.config import DEFAULT_FEATURES, MOST_DATANODES, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.display import shown
+from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.minicluster.kdc import USERS
 from airflow_kstream.minicluster.minicluster import Minicluster
 from airflow_kstream.minicluster.status import DaemonStatus
@@ -75,6 +76,8 @@ def up(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     console = Console()
+    if Folders(plan.root).close():
+        console.print(f"{plan.root} was open to other users: it is yours alone now.", soft_wrap=True, markup=False)
     with shown(console) as listener:
         minicluster = Minicluster.up(plan, listener)
     _print(console, minicluster.status())

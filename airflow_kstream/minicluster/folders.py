@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+
+from airflow_kstream.model.errors import MiniclusterError
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,20 @@ class Folders:
     def _shared(self) -> tuple[Path, ...]:
         classes = (self.hadoop_classes, self.kafka_classes)
         return (self.client_conf, self.daemon_conf, self.tls, self.logs, self.run, self.data, self.temporary, *classes)
+
+    def close(self) -> bool:
+        """Make the root if it is missing, and close it to other users: YARN's store in it holds keys and tokens.
+
+        Returns True if it was open. Raises MiniclusterError: when it is another user's.
+        """
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = self.root.stat()
+        if found.st_uid != os.getuid():
+            raise MiniclusterError(f"{self.root} belongs to another user: choose a folder of your own")
+        was_open = bool(stat.S_IMODE(found.st_mode) & 0o077)
+        if was_open:
+            self.root.chmod(0o700)
+        return was_open
 
     def create(self) -> None:
         """Create the folders empty; those with keys and tickets are closed to other users."""

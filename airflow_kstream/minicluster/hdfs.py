@@ -99,8 +99,13 @@ def namenode_state(site: Site, name: str) -> str:
 
 
 def fail_over(site: Site) -> str:
-    """Make the other NameNode the active one, and return its name; use it within `kerberos_of`."""
+    """Make the other NameNode, or one of two standbys, the active one and return its name; use it in `kerberos_of`."""
     states = {name: namenode_state(site, name) for name in site.namenodes}
+    if set(states.values()) == {"standby"}:
+        # Both were started again: there is none to take over from, and -failover refuses one that is in safe mode.
+        first = min(states)
+        administer(site, "-transitionToActive", first)
+        return first
     # If none is active, the other one replaces the first that does not answer.
     active, other = sorted(states, key=lambda name: _FAILOVER_ORDER.get(states[name], 1))
     administer(site, "-failover", active, other)

@@ -189,8 +189,12 @@ class Minicluster:
     def hadoop_main(
         self, main_class: str, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL
     ) -> subprocess.CompletedProcess[str]:
-        """Run a main class of the minicluster's jars as that principal; the caller checks the exit code."""
-        command = self.hadoop_command(main_class, *arguments)
+        """Run a main class of the minicluster's jars as that principal; the caller checks the exit code.
+
+        It works in the minicluster's folder, and takes relative paths of this host from the caller's.
+        """
+        java, *words = self.hadoop_command(main_class, *arguments)
+        command = [java, f"-Duser.dir={Path.cwd()}", *words]
         return hdfs.with_ticket(self._site, as_, command, self.conf_dir, stdin).completed
 
     def hadoop_command(self, main_class: str, *arguments: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_kstream.minicluster.jars import hadoop_jars
 from airflow_kstream.minicluster.settings import Settings, service, token_lifetimes
 from airflow_kstream.minicluster.site import Site
 
@@ -21,6 +22,8 @@ def client(site: Site) -> Settings:
         "yarn.resourcemanager.principal": service(site, "rm"),
         "yarn.nodemanager.principal": service(site, "nm"),
         "yarn.nodemanager.remote-app-log-dir": "/tmp/logs",
+        # The Hadoop of containers whose engine brings none, as Spark does.
+        "yarn.application.classpath": f"{site.folders.client_conf},{hadoop_jars()}/*",
         # Else each container's log has a copy of its environment, with its secrets.
         "yarn.nodemanager.log-container-debug-info.enabled": "false",
         "yarn.log-aggregation-enable": "true",

@@ -174,6 +174,18 @@ def test_two_standby_namenodes_are_named_with_the_command_that_ends_it(miniclust
     until(lambda: said("status").returncode == 0)
 
 
+def test_two_namenodes_that_were_started_again_are_brought_to_an_active_one(minicluster: Minicluster) -> None:
+    """Both may be in safe mode, from which Hadoop's own failover refuses."""
+    for name in ("nn1", "nn2"):
+        minicluster.kill(name)
+    for name in ("nn1", "nn2"):
+        minicluster.start(name)
+    until(lambda: set(namenodes(minicluster).values()) == {"standby"})
+    active = minicluster.failover()
+    assert namenodes(minicluster)[active] == "active"
+    until(lambda: minicluster.hdfs("dfs", "-touchz", f"/user/{getuser()}/after-both").returncode == 0)
+
+
 def namenodes(minicluster: Minicluster) -> dict[str, str]:
     """Return each NameNode's answer; a busy one may answer too late."""
     return {daemon.name: daemon.answer for daemon in minicluster.status() if daemon.name.startswith("nn")}
@@ -292,6 +304,14 @@ def test_its_hdfs_reads_what_comes_on_standard_input(bare: Minicluster) -> None:
     hdfs = [*CLI, "hdfs", "--root", str(bare.root), "--", "dfs"]
     subprocess.run([*hdfs, "-put", "-", "/tmp/greeting"], input=b"hello\n", check=True)
     assert subprocess.run([*hdfs, "-cat", "/tmp/greeting"], capture_output=True, check=True).stdout == b"hello\n"
+
+
+def test_its_hdfs_takes_relative_paths_from_the_callers_folder(bare: Minicluster, tmp_path: Path) -> None:
+    hdfs = [*CLI, "hdfs", "--root", str(bare.root), "--", "dfs"]
+    (tmp_path / "greeting").write_text("hello")
+    subprocess.run([*hdfs, "-put", "greeting", "/tmp/relative"], cwd=tmp_path, check=True)
+    subprocess.run([*hdfs, "-get", "/tmp/relative", "received"], cwd=tmp_path, check=True)
+    assert (tmp_path / "received").read_text() == "hello"
 
 
 def test_what_only_ha_has_is_refused_without_it(bare: Minicluster) -> None:
