@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 class Confidence(StrEnum):
     """HIGH: the cause was active until the end that the logs show, and nothing competes with it. MEDIUM: the logs don't
-    show the end, or another cause was active as well. LOW: it may as well be another one."""
+    show the end, or tell no times, or another cause was active as well. LOW: it may as well be another one."""
 
     HIGH = "high"
     MEDIUM = "medium"

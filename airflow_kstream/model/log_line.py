@@ -1,5 +1,5 @@
 """The lines with which records of logs begin: their moment and their level, in the forms that log4j 1 and 2, logback,
-Flink, Kafka, Hadoop's daemons, Airflow, Spark's JSON and the kernel write.
+Flink, Kafka, Hadoop's daemons, Airflow, Spark's and Airflow's JSON, and the kernel write.
 
 A moment without a zone is that of its writer. Without a date or a year it can be compared within its own file only.
 """
@@ -24,8 +24,9 @@ _WHEN = "|".join(
     )
 )
 # The grammar of the beginning, for the scanner, which looks for it in bytes.
-HEAD = rf"(?:\{{\"ts\":\"|[\[(]?(?:(?:{_LEVELS}) *\]?:? *)?[\[(]?)(?:{_WHEN})"
+HEAD = rf"(?:\{{\"(?:ts|timestamp)\":\"|[\[(]?(?:(?:{_LEVELS}) *\]?:? *)?[\[(]?)(?:{_WHEN})"
 _HEAD = re.compile(HEAD)
+_JSON_LEVEL = re.compile(r'"level": ?"(\w+)"')
 _LEVEL = re.compile(rf"(?<![\w.])(?:{_LEVELS})\b(?!\.)")
 _STAMP = re.compile(
     rf"(?P<year>\d{{4}}|\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<clock>{_CLOCK})(?P<zone>{_ZONE})"
@@ -49,8 +50,9 @@ def head_of(line: str, zone: tzinfo = UTC, year: int | None = None) -> LogHead |
     found = _HEAD.match(line)
     if found is None:
         return None
-    level = _LEVEL.search(line, 0, found.end() + _LEVEL_WITHIN)
-    return LogHead(_when(found[0], zone, year), level[0] if level else "")
+    level = _JSON_LEVEL if line.startswith("{") else _LEVEL
+    named = level.search(line, 0, found.end() + _LEVEL_WITHIN)
+    return LogHead(_when(found[0], zone, year), named[named.re.groups].upper() if named else "")
 
 
 def _when(text: str, zone: tzinfo, year: int | None) -> datetime | None:

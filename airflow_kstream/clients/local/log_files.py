@@ -45,7 +45,7 @@ class LogFile:
 
 
 def files_below(path: Path) -> list[Path]:
-    """Return the file, or all files below the folder that are not hidden, in the order of their paths.
+    """Return the file, or all that is no folder below the folder and not hidden, in the order of their paths.
 
     Raises InvalidInput: when there is nothing at the path.
     """
@@ -53,7 +53,7 @@ def files_below(path: Path) -> list[Path]:
         require_readable(path)
         return [path]
     below = (file for file in path.rglob("*") if not any(part.startswith(".") for part in file.relative_to(path).parts))
-    return sorted(file for file in below if file.is_file())
+    return sorted(file for file in below if not file.is_dir())
 
 
 def plain_parts(path: Path, most: int, least: int = SMALLEST_PART) -> list[range]:

@@ -140,15 +140,28 @@ class Scan:
 
     def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
         begin, end = line_around(block, at)
+        pattern = self._scanner.patterns[number]
         # A match of Hyperscan's may reach beyond its line.
-        found = _compiled(self._scanner.patterns[number].regex).search(block[begin:end])
+        found = _compiled(pattern.regex).search(block[begin:end])
         if found is None:
             return None
         line_number = numbers.of(begin)
         head_number, head = self._head_before(block, begin, line_number)
         # Of a line that is too long to keep, the part that matched.
         shown = begin + max(found.start() - _BEFORE, 0) if end - begin > LONGEST_LINE else begin
+        if pattern.closing:
+            shown, end = self._closing_line(block, shown, end, _compiled(pattern.closing))
         return Hit(line_number, _text(block[shown:end]), head_number, _text(head))
+
+    def _closing_line(self, block: bytes, begin: int, end: int, closing: re.Pattern[bytes]) -> tuple[int, int]:
+        """Return where the first line of the record that matches, below this one, begins and ends; else this one."""
+        below = end + 1
+        while below < min(len(block), end + LONGEST_RECORD) and not self._scanner.heads.match(block, below):
+            last = line_around(block, below)[1]
+            if closing.match(block, below, last):
+                return below, last
+            below = last + 1
+        return begin, end
 
     def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
         """Return number and text of the line that begins the record of the line that begins there; 0 if none does."""

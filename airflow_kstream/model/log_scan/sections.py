@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class LinePattern:
-    """A regex that is looked for in each line; of its hits in a section the `first` and the `last` ones are kept."""
+    """A regex that is looked for in each line; of its hits in a section the `first` and the `last` ones are kept.
+
+    With `closing`, a hit's text is that of the first line below it that this matches: a traceback's exception is its
+    last line.
+    """
 
     name: str
     regex: str
     first: int = 12
     last: int = 4
+    closing: str = ""
 
 
 class Hit(NamedTuple):

@@ -2,8 +2,9 @@
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
 unless it leads to one that was not. One that was first seen after the end is no cause of it, except that a driver tells
-why an executor ended only after that. One that another cause leads to, which was seen no later, is that one's
-consequence. A weak one counts only if no other is left.
+why an executor ended only after that, and that an end without a moment is announced before its cause is printed. One
+that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if no other is
+left.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ class TriagePolicy:
     """The limits of the rules. `skew` is what clocks of two hosts may differ by.
 
     A cause that was seen within `at_end` before the end was active until then; one that was seen within `fresh` still
-    counts if none was. Ends within `together` of the last one are one end. `lines` and `templates` limit what is shown.
+    counts if none was. Ends within `together` of the last one are one end. A cause may stand `below` an end, so many
+    lines at most, where neither has a moment. `lines` and `templates` limit what is shown.
     """
 
     skew: timedelta = timedelta(seconds=2)
     at_end: timedelta = timedelta(minutes=1)
     fresh: timedelta = timedelta(minutes=15)
     together: timedelta = timedelta(minutes=2)
+    below: int = 100
     lines: int = 10
     templates: int = 5
 
@@ -172,7 +175,7 @@ def _is_between(border: Mark, mark: Mark, other: Mark) -> bool:
 
 def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:
     """Return whether it was seen within that time before the end, and not for the first time after it."""
-    if end is None:
+    if end is None or _is_printed_below(each.first, end, policy.below):
         return True
     later = _later(each.first, end, policy)
     if not not_after(each.began, end, later):
@@ -181,6 +184,12 @@ def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePo
         return True
     last = _last_before(each.marks, end.when + later)
     return last is None or last >= end.when - within
+
+
+def _is_printed_below(mark: Mark, end: Mark, lines: int) -> bool:
+    """Return whether it may be of the announcement of an end: Spark and Flink say that it failed, and then why."""
+    undated = mark.when is None and end.when is None and mark.source == end.source
+    return undated and end.line < mark.line <= end.line + lines
 
 
 def _later(mark: Mark, end: Mark, policy: TriagePolicy) -> timedelta:

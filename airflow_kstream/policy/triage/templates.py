@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from airflow_kstream.model.diagnosis import Mark, Template
 from airflow_kstream.model.error_text import without_variables
-from airflow_kstream.model.log_scan.sections import Hit, LinePattern
+from airflow_kstream.model.log_line import head_of
+from airflow_kstream.model.log_scan.sections import Hit, LinePattern, Section
 from airflow_kstream.model.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.sightings import mark_of
 from airflow_kstream.policy.triage.sources import WrittenSection
 
 _FIRST, _LAST = 200, 60
-# By their severity, the worst first.
 TROUBLE = (
     LinePattern("~error", r"\bERROR\b|\bFATAL\b|\bSEVERE\b|\bCRITICAL\b", _FIRST, _LAST),
-    LinePattern("~exception", r"Exception\b|Error: |Traceback \(most|Throwable\b", _FIRST, _LAST),
+    LinePattern("~exception", r"Exception\b|Error: |Throwable\b", _FIRST, _LAST),
     LinePattern("~warning", r"\bWARN(?:ING)?\b", 50, 20),
+    # What a program prints as it ends, without a logger; and errors of loggers that write JSON.
+    LinePattern("~printed", r'^Exception in thread "|^\{[^\n]*"level": ?"(?:error|critical)"', _FIRST, _LAST),
+    LinePattern("~requirement", r"^(?:[\w.$]+: )?requirement failed: ", _FIRST, _LAST),
+    LinePattern("~traceback", r"^Traceback \(most recent call last\)", _FIRST, _LAST, closing=r"[^ \t\r]"),
+    # Python prints these above tracebacks that nobody waits for.
+    LinePattern("~aside", r"^Exception ignored in|^--- Logging error ---", _FIRST, _LAST),
 )
+_ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE = TROUBLE
+# By their severity, the worst first.
+_SEVERITIES = {_ERROR: 0, _PRINTED: 0, _EXCEPTION: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2}
+# An exception says more than the line that was logged with it.
+_TELLING = {_EXCEPTION, _PRINTED, _REQUIREMENT, _TRACEBACK}
+# A warning is logged with the exception after which something is tried again, but never so with one of a thread.
+_QUIET = {"INFO", "DEBUG", "TRACE"}
+_PRINTED_AFTER = {_PRINTED: _QUIET | {"WARN", "WARNING"}, _REQUIREMENT: _QUIET, _TRACEBACK: _QUIET}
 # A consequence may be logged with the unknown error behind it, and a fact is no trouble.
 _EXPLAINS = {SignatureKind.CAUSE, SignatureKind.NOISE, SignatureKind.SUCCESS}
 # Frames tell where, not what.
@@ -53,33 +67,62 @@ def templates_of(written: Iterable[WrittenSection], catalogue: Catalogue, most: 
 
 def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[str, int, Mark, bool]]:
     """Yield one line of each record of trouble that no signature knows: of several the one that says most."""
-    known_records, known_lines = _known(written, catalogue)
     section = written.section
+    printed = _printed(section)
+    known_records, known_lines = _known(written, catalogue, printed)
     begins_new = section.at_line + (section.lines * _NEW_PART if section.lines > _FEW_LINES else 0)
     best: dict[int, tuple[int, Hit]] = {}
-    for severity, pattern in enumerate(TROUBLE):
-        found = section.found.get(pattern.name)
-        for hit in found.kept if found else ():
-            record = hit.head_number or hit.number
-            if record in known_records or hit.number in known_lines or _FRAME.search(hit.line):
+    for pattern, severity in _SEVERITIES.items():
+        for hit in _kept(section, pattern):
+            record = _record(hit, printed)
+            if record in known_records or hit.number in known_lines or _is_frame(hit, pattern):
                 continue
-            # An exception below says more than the line that was logged with it.
             worst = min(severity, best[record][0]) if record in best else severity
-            says_more = record not in best or (pattern is TROUBLE[1] and hit.number > best[record][1].number)
+            says_more = record not in best or (pattern in _TELLING and hit.number > best[record][1].number)
             best[record] = (worst, hit if says_more else best[record][1])
-    for severity, hit in best.values():
+    for record, (severity, hit) in best.items():
         # Masked first: with a # in it a password is no longer recognised as one.
         mark = mark_of(hit, written)
+        if record in printed.get(hit.head_number, ()):
+            mark = replace(mark, level="ERROR")
         if text := without_variables(_BEGINNING.sub("", mark.text)):
             yield text, severity, mark, hit.number >= begins_new
 
 
-def _known(written: WrittenSection, catalogue: Catalogue) -> tuple[set[int], set[int]]:
+def _is_frame(hit: Hit, pattern: LinePattern) -> bool:
+    """Return whether the line tells nothing; a traceback that is cut off tells at least that there was one."""
+    return pattern is not _TRACEBACK and _FRAME.search(hit.line) is not None
+
+
+def _kept(section: Section, pattern: LinePattern) -> tuple[Hit, ...]:
+    found = section.found.get(pattern.name)
+    return found.kept if found else ()
+
+
+def _printed(section: Section) -> Mapping[int, set[int]]:
+    """Return the lines that begin records without a head: printed ones, by the head that stands above them."""
+    asides = {hit.number for hit in _kept(section, _ASIDE)}
+    printed: dict[int, set[int]] = {}
+    for pattern, levels in _PRINTED_AFTER.items():
+        for hit in _kept(section, pattern):
+            head = head_of(hit.head)
+            if head and head.level in levels and hit.number - 1 not in asides:
+                printed.setdefault(hit.head_number, set()).add(hit.number)
+    return printed
+
+
+def _record(hit: Hit, printed: Mapping[int, set[int]]) -> int:
+    """Return the line with which the hit's record begins."""
+    above = (line for line in printed.get(hit.head_number, ()) if line <= hit.number)
+    return max(above, default=hit.head_number or hit.number)
+
+
+def _known(written: WrittenSection, catalogue: Catalogue, printed: Mapping[int, set[int]]) -> tuple[set[int], set[int]]:
     """Return the records that a signature explains, and the lines that any signature matches."""
     records, lines = set(), set()
     for name, found in written.section.found.items():
         if signature := catalogue.signatures.get(name):
             lines |= {hit.number for hit in found.kept}
             if signature.kind in _EXPLAINS:
-                records |= {hit.head_number or hit.number for hit in found.kept}
+                records |= {_record(hit, printed) for hit in found.kept}
     return records, lines

@@ -136,7 +136,9 @@ class _Facts:
         if root.signature.weak:
             return Confidence.LOW
         if not others:
-            return Confidence.HIGH if self.end else Confidence.MEDIUM
+            # Without a moment of either, which came first is a guess.
+            dated = self.end and (self.end.when or root.first.when)
+            return Confidence.HIGH if dated else Confidence.MEDIUM
         together = [other for other in others if not_after(other.first, root.first, self.policy.at_end)]
         return Confidence.LOW if together else Confidence.MEDIUM
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +55,14 @@ def test_a_folder_is_one_application(folder: Path) -> None:
     assert (verdict.cause, verdict.evidence.source.file) == ("disk-full", f"{DRIVER}.gz")
     assert verdict.scanned.logs == 2
     assert verdict.scanned.unread == ("core.1234: it is no text",)
+
+
+def test_what_is_no_file_is_named_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to(folder / "nowhere")
+    verdict = triage_path(folder, own_catalogue())
+    assert verdict.cause == "disk-full"
+    assert {"pipe: it is no regular file", "link: it is no regular file"} < set(verdict.scanned.unread)
 
 
 def test_a_damaged_log_is_named_and_hides_no_other(folder: Path) -> None:

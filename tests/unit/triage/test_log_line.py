@@ -26,6 +26,8 @@ MILLISECONDS = PLAIN.replace(microsecond=123_000)
         ("[INFO ] 2026-03-01 10:00:00,123(437903235) --> [main] Foo.bar(Foo.java:1): x", MILLISECONDS, "INFO"),
         ("ERROR 2026-03-01 10:00:00,123 x", MILLISECONDS, "ERROR"),
         ('{"ts":"2026-03-01T10:00:00.123Z","level":"WARN","msg":"x"}', MILLISECONDS, "WARN"),
+        ('{"timestamp":"2026-03-01T10:00:00.123Z","level":"info","event":"26/03/01 WARN x"}', MILLISECONDS, "INFO"),
+        ('{"timestamp":"2026-03-01T10:00:00.123456Z", "event":"x"}', PLAIN.replace(microsecond=123456), ""),
         ("Mar  1 10:00:00 nm7 kernel: oom-kill", PLAIN, ""),
         ("10:00:00.123 [main] ERROR a.b.C - no date", None, "ERROR"),
         ("2026-02-30 10:00:00,123 INFO a day that is none", None, "INFO"),

@@ -34,6 +34,18 @@ def test_a_hit_has_its_line_and_the_beginning_of_its_record(engine: type[PlainEn
 @engines
 def test_of_ten_thousand_hits_the_first_and_the_last_are_kept(engine: type[PlainEngine]) -> None:
     (section,) = scanned(f"{TRACE} No space left\n" * 10_000, engine)
+def test_a_tracebacks_text_is_its_last_line(engine: type[PlainEngine]) -> None:
+    python = LinePattern("python", r"^Traceback \(most", closing=r"[^ \t]")
+    trace = "Traceback (most recent call last):\n  File x\n    y()\n"
+    (section,) = scanned(f"{BEGINNING}\n{trace}a.Closed: 17\nz\n{trace}{BEGINNING}\n{trace}", engine, python)
+    hits = section.found["python"].kept
+    assert [hit.line for hit in hits] == ["a.Closed: 17", *[trace.splitlines()[0]] * 2]
+    assert [(hit.number, hit.head_number) for hit in hits] == [(2, 1), (7, 1), (11, 10)]
+
+
+@engines
+def test_of_a_hundred_thousand_hits_the_first_and_the_last_are_kept(engine: type[PlainEngine]) -> None:
+    (section,) = scanned(f"{TRACE} No space left\n" * 100_000, engine)
     found = section.found["full"]
     assert found.count == 10_000
     assert [hit.number for hit in found.kept] == [1, 2, 9_999, 10_000]

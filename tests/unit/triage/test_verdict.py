@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -31,6 +32,7 @@ INVALID = (
     "org.apache.hadoop.security.token.SecretManager$InvalidToken: Invalid AMRMToken from "
     "appattempt_1700000000001_0042_000001"
 )
+FULL = "java.io.IOException: No space left on device"
 DEAD = "InvalidToken: token (HDFS_DELEGATION_TOKEN token 17 for alice) can't be found in cache"
 
 
@@ -224,6 +226,101 @@ def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
 def test_without_an_end_in_the_logs_no_cause_is_certain() -> None:
     verdict = diagnosed({DRIVER: driver(failing("10:00:00", "failed", DEAD))})
     assert (verdict.cause, verdict.confidence) == ("hdfs-token-not-in-cache", Confidence.MEDIUM)
+
+
+QUERY = (
+    "INFO MicroBatchExecution: Streaming query made progress: 17 rows\n",
+    "ERROR MicroBatchExecution: Query [id = 1, runId = 2] terminated with error\n",
+    "java.io.IOException: No space left on device\n",
+)
+
+
+@pytest.mark.parametrize(("between", "cause"), [(0, "disk-full"), (98, "disk-full"), (99, "")])
+def test_a_cause_stands_a_few_lines_below_an_end_without_a_moment(between: int, cause: str) -> None:
+    """Spark and Flink announce that something failed, and print the exception below."""
+    working, announced, exception = QUERY
+    frames = "\tat org.example.Some.method(Some.java:17)\n" * between
+    verdict = diagnosed({"driver.log": working * 9 + announced + frames + "Final app status: FAILED\n" + exception})
+    assert verdict.cause == cause
+    assert verdict.confidence is (Confidence.MEDIUM if cause else None)
+
+
+def test_a_cause_below_another_logs_end_is_not_of_that_one() -> None:
+    working, announced, exception = QUERY
+    verdict = diagnosed({"a/driver.log": announced + working, "b/driver.log": working + exception})
+    assert verdict.confidence is Confidence.MEDIUM
+    dated = diagnosed({DRIVER: driver(died("10:00:00"), failing("10:01:00", "failed", FULL))})
+    assert (dated.cause, [step.signature for step in dated.earlier]) == ("", ["disk-full"])
+
+
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "/jobs/a.py", line 7, in <module>\n    main()\n'
+    "billing.ClosedMonth: month 2026-02 is closed\n"
+)
+PRINTED = {
+    "java": (
+        'Exception in thread "main" com.example.ClosedMonth: x\n\tat a.B.c(B.java:1)\n',
+        "com.example.ClosedMonth",
+    ),
+    "java's cause": (
+        'Exception in thread "main" a.Outer: x\n\tat a.B.c(B.java:1)\nCaused by: a.LedgerException: y\n',
+        "Caused by: a.LedgerException: y",
+    ),
+    "python": (TRACEBACK, "billing.ClosedMonth: month #-# is closed"),
+    "python in a thread": (f"Exception in thread Thread-7 (poll):\n{TRACEBACK}", "billing.ClosedMonth"),
+    "python, cut off": (TRACEBACK.partition("    ")[0], "Traceback (most recent call last):"),
+    "requirement": (
+        "requirement failed: Both principal and keytab must be defined, or neither.\n",
+        "requirement failed",
+    ),
+}
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_an_exception_that_was_printed_is_not_of_the_record_above(printed: str) -> None:
+    """What ends a process on stderr without a logger has no level of its own."""
+    text, words = PRINTED[printed]
+    verdict = diagnosed({DRIVER: driver(working("10:00:00"), text, line("10:00:02", "Invoking stop()"))})
+    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert words in verdict.templates[0].text
+    assert verdict.templates[0].first.level == "ERROR"
+
+
+def test_a_printed_exception_that_a_signature_knows_is_its_cause() -> None:
+    text = TRACEBACK.replace("billing.ClosedMonth: month 2026-02 is closed", FULL)
+    verdict = diagnosed({DRIVER: driver(working("10:00:00"), text)})
+    assert (verdict.cause, verdict.confidence) == ("disk-full", Confidence.MEDIUM)
+
+
+HEALTHY = {
+    "quoted": line("10:00:01", "retrying after com.example.SlowException: 17 ms"),
+    "a warning's trace": line("10:00:01", "will retry\ncom.example.SlowException: x\n\tat a.B.c(B.java:1)", "WARN"),
+    "a warning's traceback": line("10:00:01", f"will retry\n{TRACEBACK}", "WARN"),
+    "a warning's requirement": line("10:00:01", "will retry\nIllegalState: requirement failed: x", "WARN"),
+    "an info's trace": line("10:00:01", "will retry\njava.net.ConnectException: x\n\tat a.B.c(B.java:1)"),
+    "python's own": line("10:00:01", f"x\nException ignored in: <function Pool.__del__ at 0x7f>\n{TRACEBACK}"),
+    "a logger's own": line("10:00:01", f"x\n--- Logging error ---\n{TRACEBACK}"),
+    "airflow": '{"timestamp":"2026-03-01T10:00:01.345751Z","level":"info","event":"a SlowException, tried again"}\n',
+    "airflow's warning": '{"timestamp":"2026-03-01T10:00:01.3Z","level":"warning","event":"a SlowException"}\n',
+    "another's answer": line("10:00:01", 'it said {"level":"error","event":"SlowException"}'),
+}
+
+
+@pytest.mark.parametrize("healthy", HEALTHY)
+def test_what_was_tried_again_is_no_failure(healthy: str) -> None:
+    logs = {DRIVER: driver(working("10:00:00"), HEALTHY[healthy], working("10:00:02"))}
+    assert diagnosed(logs).outcome is Outcome.FINE
+    assert diagnosed({"attempt=1.log": HEALTHY[healthy]}).outcome is Outcome.FINE
+
+
+@pytest.mark.parametrize("above", ["", line("10:00:00", "Running Spark version 4.0.0")])
+@pytest.mark.parametrize("order", ["timestamp level event", "level event timestamp"])
+def test_an_error_in_airflows_json_is_a_failure(above: str, order: str) -> None:
+    words = {"timestamp": "2026-03-01T10:00:01.346210Z", "level": "error", "event": "Task failed with exception"}
+    record = json.dumps({key: words[key] for key in order.split()}, separators=(",", ":"))
+    verdict = diagnosed({"attempt=1.log": f"{above}{record}\n"})
+    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert "Task failed with exception" in verdict.templates[0].text
 
 
 def test_a_token_at_its_max_lifetime_explains_an_attempt_a_week_later() -> None:
