@@ -19,8 +19,8 @@ def commands() -> list[ActionCommand]:
         ActionCommand(
             name="kstream",
             help="Keep streaming jobs alive on kerberized Hadoop",
-            description="Runs `kstream COMMAND`: streams, leases, tokens, tickets, state, connection, doctor, triage or "
-            "monitoring; each has its --help.",
+            description="Runs `kstream COMMAND`: streams, leases, tokens, tickets, state, connection, doctor, triage "
+            "or monitoring; each has its --help.",
             func=run,
             args=(words,),
         )

@@ -62,6 +62,7 @@ from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.evidence import evidence_lines
 from airflow_kstream.views.streams import streams_table
 
+_UNREAD = 1
 _FIRST_WORD = (
     "Of a stream that nobody has submitted yet, `stop` and `hold` take --never-submitted; "
     "`kstream streams reconcile` submits it from its declaration"
@@ -82,7 +83,7 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
     says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. What the doctor
     expects for a stream is shown with its date; `kstream doctor` has the fixes. A stream that runs and has no folder is
-    shown with what a person may do.
+    shown with what a person may do. Exit 1 if nothing could be read of a stream.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         note_freeze(session)
@@ -91,6 +92,8 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
         print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})
     else:
         show(streams_table(verdicts))
+    if any(verdict.unread for verdict in verdicts.values()):
+        raise typer.Exit(_UNREAD)
 
 
 @app.command()

@@ -19,6 +19,8 @@ from airflow_kstream.model.identity import Identity
 CONNECT_AND_READ_SECONDS = (USUAL.connect, USUAL.read)
 # requests.adapters raises it as a plain OSError without a number.
 _NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
+# How the bytes of a page begin.
+_PAGES = {b"<html", b"<!doc"}
 
 
 def kerberos_session(identity: Identity, tls: Tls, *, limited: bool = True) -> requests.Session:
@@ -80,6 +82,13 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
             raise InvalidInput(f"the CA file: {error}", **context) from error
         # Too many open files, a full disk: it passes.
         raise Unavailable(f"this host: {error.strerror or error}", **context) from error
+
+
+def senseless(answer: requests.Response, why: str) -> str:
+    """Return words for an answer that can't be read, for which `why` is the reason: a page is nobody's broken JSON."""
+    if "html" in answer.headers.get("Content-Type", "") or answer.content.lstrip()[:5].lower() in _PAGES:
+        return "it answered an HTML page, not JSON, as a login page or a proxy in between does"
+    return f"its answer makes no sense ({why})"
 
 
 def _reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, kerberos_session, senseless
 from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
@@ -60,7 +60,7 @@ def served_conf(address: str, identity: Identity, tls: Tls) -> ServedConf:
     try:
         properties = {str(one["key"]): _property(one) for one in answer.json()["properties"]}
     except (KeyError, ValueError, TypeError, RecursionError) as error:
-        raise Unavailable(f"its answer makes no sense ({type(error).__name__})", **context) from None
+        raise Unavailable(senseless(answer, type(error).__name__), **context) from None
     return ServedConf(EffectiveConf(server, properties), _ahead(answer, before, after))
 
 

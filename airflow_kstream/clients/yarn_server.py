@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import requests
 
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session, senseless
 from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
@@ -108,7 +108,8 @@ class YarnServer:
         if not answer.content:
             return {}
         if "json" not in answer.headers.get("Content-Type", ""):
-            raise Unavailable(f"it answered {answer.headers.get('Content-Type')}, not JSON", **context)
+            why = f"{answer.headers.get('Content-Type')}, not JSON"
+            raise Unavailable(senseless(answer, why), **context)
         return _mapping(answer, context)
 
 

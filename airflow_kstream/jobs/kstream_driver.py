@@ -347,5 +347,6 @@ def _close(filesystem: Any) -> None:
 
 
 def _brief(error: Exception) -> str:
-    """Return the first line of the message: a Java error's text contains its whole stack."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """Return the message without its stack. Py4J names the call in its first line, and the reason in the next one."""
+    lines = [line.strip(": ") for line in str(error).strip().splitlines()[:2] if not line.startswith("\tat ")]
+    return ": ".join(lines) or type(error).__name__

@@ -109,27 +109,54 @@ class Receiver(threading.Thread):
             time.sleep(POLL_SECONDS)
 
     def look(self) -> None:
-        """Answer what was pushed since the last look, and send again what may have missed an executor."""
+        """Answer what was pushed since the last look, and send again what may have missed an executor.
+
+        A driver that was away for a while finds several pushes. It uses the newest one that it does not refuse, and one
+        that can't be answered now keeps no other waiting.
+        """
         self._send_again()
-        for push in unanswered(self._folder.names(), self._generation):
+        superseded, troubles = False, []
+        for push in reversed(unanswered(self._folder.names(), self._generation)):
             try:
-                self._folder.put(push.applied, self._applied(push))
-            except Refused as refusal:
-                log.warning("a push of tokens is refused: %s", refusal)
-                self._folder.put(push.refused, {"why": str(refusal), **self._stamp()})
-            if push.brings_tokens:
-                self._folder.delete(push.file)
+                superseded = self._answer(push, superseded) or superseded
+            except Exception as error:  # HDFS or the JVM: the next look tries this one again
+                troubles.append(error)
+        if troubles:
+            raise troubles[-1]
+
+    def _answer(self, push: Push, superseded: bool) -> bool:
+        """Answer a push, and return whether its tokens are used."""
+        try:
+            if push.brings_tokens and superseded:
+                raise Refused("newer tokens were pushed after these")
+            self._folder.put(push.applied, self._applied(push))
+            used = push.brings_tokens
+        except Refused as refusal:
+            log.warning("a push of tokens is refused: %s", refusal)
+            self._folder.put(push.refused, {"why": str(refusal), **self._stamp()})
+            used = False
+        if push.brings_tokens:
+            self._folder.delete(push.file)
+        return used
 
     def _applied(self, push: Push) -> dict[str, Any]:
         if not push.brings_tokens:
             return {"tokens": [], "executors": self._tokens.executors(), **self._stamp()}
-        try:
-            content = self._folder.read(push.file, LONGEST_FILE)
-        except ValueError as error:
-            raise Refused(str(error)) from None
-        used, sent = self._tokens.use(content)
+        used, sent = self._tokens.use(self._read(push))
         self._again = time.monotonic() + REPEAT_SECONDS, sent
         return {"tokens": used, "executors": self._tokens.executors(), **self._stamp()}
+
+    def _read(self, push: Push) -> bytes:
+        """Return a push's credentials file. Raises Refused: when it is too long, or none is there."""
+        try:
+            content: bytes = self._folder.read(push.file, LONGEST_FILE)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        except Exception as error:  # Py4J's, which can't be named here: of Java's each has another meaning
+            if _java_class(error) != "java.io.FileNotFoundException":
+                raise
+            raise Refused(f"it was taken back: {push.file} is missing, or no file") from None
+        return content
 
     def _stamp(self) -> dict[str, Any]:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -144,9 +171,7 @@ class Receiver(threading.Thread):
         """Log a trouble once, until it is over."""
         trouble = type(error).__name__
         if trouble != self._trouble:
-            # A Java error's text contains its whole stack.
-            brief = (str(error).strip().splitlines() or [trouble])[0]
-            log.warning("can't take tokens from %s now: %s", self._folder, brief)
+            log.warning("can't take tokens from %s now: %s", self._folder, _brief(error))
         self._trouble = trouble
 
 
@@ -303,6 +328,18 @@ class _Bytes:
             raise Refused(f"the credentials file ends within the bytes that begin at {self.at}")
         self.at += length
         return self._content[self.at - length : self.at]
+
+
+def _java_class(error: Exception) -> str:
+    """Return the class of the Java exception that this one brings, empty if it brings none."""
+    java = getattr(error, "java_exception", None)
+    return str(java.getClass().getName()) if java is not None else ""
+
+
+def _brief(error: Exception) -> str:
+    """Return the message without its stack. Py4J names the call in its first line, and the reason in the next one."""
+    lines = [line.strip(": ") for line in str(error).strip().splitlines()[:2] if not line.startswith("\tat ")]
+    return ": ".join(lines) or type(error).__name__
 
 
 def _whose(token: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from airflow_kstream.model.tokens import TokenLifetimes
 
 T = TypeVar("T")
 _NO_DRIVER = Unasked("its driver", "none runs")
+_BOOLEANS = {"true": True, "false": False}
 _UNITS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -61,7 +62,14 @@ class EffectiveConf:
         return value
 
     def is_true(self, key: str) -> bool:
-        return self.need(key).lower() == "true"
+        """Return whether the value is true. Raises NotKnown: when it is no word for yes or no, or nothing says it.
+
+        Hadoop takes a default of its code for any other word (Configuration.getBoolean), which is not known here.
+        """
+        value = self.need(key)
+        if value.lower() not in _BOOLEANS:
+            raise NotKnown(Unasked(key, f"{self.server} says {value!r}, which is neither true nor false"))
+        return _BOOLEANS[value.lower()]
 
     def duration(self, key: str, unit: str = "ms") -> timedelta:
         """Return a duration as Hadoop reads it: a number of `unit`, or a number with a unit of its own."""

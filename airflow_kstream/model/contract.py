@@ -133,7 +133,7 @@ def refused_marker(push: TokenPush) -> str:
 
 
 def unpushed_marker(push: TokenPush) -> str:
-    """Return the name of the reason for which no tokens could be made when a push was due."""
+    """Return the name of the reason for which a push that was due brought no tokens."""
     return f"unpushed-{push.generation:06d}-{push.id}"
 
 

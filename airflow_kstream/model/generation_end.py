@@ -62,7 +62,8 @@ class GenerationEnd:
 class PastEnd:
     """An end that nobody planned, as it was recorded.
 
-    `at` is when a supervisor first saw it and `claimed` is the generation's claim, both by the NameNode's clock.
+    `at` is when it ended, or when a supervisor first saw it where nothing told that (as earlier versions noted it of
+    all ends); `claimed` is the generation's claim. Both are by the NameNode's clock, or near it.
     `lasted` is how long its application lived, by the ResourceManager's. `worked` is whether the generation made
     progress. `shared` is whether the environment ended it: a `silent` server, or a cause that other streams shared.
     `killed_by` is the user who killed it, if that is none of our principals. `back_to` is the generation whose spec

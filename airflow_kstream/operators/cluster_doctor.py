@@ -22,7 +22,7 @@ from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.policy.doctor.baseline import without_accepted
 from airflow_kstream.policy.doctor.news import News, known_from_json, known_to_json, news
 from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster
-from airflow_kstream.views.doctor import sentence, undecided_sentence
+from airflow_kstream.views.doctor import sentence, undecided_sentences
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -77,7 +77,7 @@ class ClusterDoctorOperator(TellingOperator):
         with wrong_input_is_final():
             report = self._report()
         if report.blind:
-            why = "; ".join(dict.fromkeys(undecided_sentence(one) for one in report.undecided[:_IN_ERROR]))
+            why = "; ".join(undecided_sentences(report.undecided)[:_IN_ERROR])
             raise Unavailable(f"the servers told nothing: {why}", tried=f"examine {self.cluster_conn_id}")
         uri = asset_uri(self.cluster_conn_id)
         before = known_from_json(tasks.get(uri, _KNOWN))
@@ -113,8 +113,8 @@ class ClusterDoctorOperator(TellingOperator):
         for finding in found.fresh:
             level = self.log.error if finding.severity is Severity.ERROR else self.log.warning
             level("%s: %s", finding.severity, sentence(finding))
-        for undecided in report.undecided:
-            self.log.warning("%s", undecided_sentence(undecided))
+        for undecided in undecided_sentences(report.undecided):
+            self.log.warning("%s", undecided)
         for note in report.notes:
             self.log.warning("%s", note)
         for gone in found.gone:

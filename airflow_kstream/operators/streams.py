@@ -171,7 +171,8 @@ class SparkStreamOperator(KstreamOperator):
         except Unavailable as error:
             # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
             self.log.warning("%s", error)
-            self._watch(self._spec(), mode, memory, pause=UNREACHED_PAUSE)
+            known = memory.failed(error.message, datetime.now(UTC))
+            self._watch(self._spec(), mode, known, pause=UNREACHED_PAUSE)
         except KstreamError as error:
             if not self._runs(memory):
                 raise
@@ -180,7 +181,7 @@ class SparkStreamOperator(KstreamOperator):
     def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
-                report = reconciler.run(mode, memory.reached, stall)
+                report = reconciler.run(mode, memory.reached, stall, memory.safe_mode)
             except RestartAborted as error:
                 known = replace(memory, foretold=self._foretold(reconciler))
                 self._watch_blocked(reconciler.spec, mode, known, error)

@@ -10,8 +10,10 @@ from typing import Any
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.policy_edit import PolicyEdit
+from airflow_kstream.model.safe_mode import SafeMode
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.environment import refused, tells_safe_mode
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.looks import furthest
 
@@ -27,7 +29,8 @@ class Memory:
     sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
     For the batch that was `examined` last it is not woken again before `examine_at`. The task looked, and read its
     declaration, at `declared`; `edit` is the last edit of the policies that the trigger read. `foretold` is what the
-    doctor expected for the running generation when the task last acted.
+    doctor expected for the running generation when the task last acted. `safe_mode` is when HDFS last refused a look
+    for it, None if it never did.
     """
 
     plan: datetime | None = None
@@ -46,6 +49,7 @@ class Memory:
     declared: datetime | None = None
     edit: PolicyEdit | None = None
     foretold: tuple[str, ...] = ()
+    safe_mode: SafeMode | None = None
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
@@ -78,6 +82,10 @@ class Memory:
         again = self.examined is not None and self.examined.is_same(stall)
         return not again or self.examine_at is None or now >= self.examine_at
 
+    def failed(self, words: str, now: datetime) -> Memory:
+        """Return what is known after a look that failed in these words."""
+        return replace(self, safe_mode=refused(self.safe_mode, now)) if tells_safe_mode(words) else self
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
         blocked = self.blocked
@@ -104,6 +112,7 @@ class Memory:
             "declared": _written(self.declared),
             "edit": self.edit and self.edit.to_json(),
             "foretold": list(self.foretold),
+            "safe_mode": self.safe_mode and self.safe_mode.to_json(),
         }
 
     @classmethod
@@ -129,6 +138,7 @@ class Memory:
                 declared=_read(data.get("declared")),
                 edit=PolicyEdit.from_json(data.get("edit")),
                 foretold=tuple(map(str, data.get("foretold") or ())),
+                safe_mode=SafeMode.from_json(data.get("safe_mode")),
             )
         except (ValueError, TypeError):
             return cls()

@@ -191,7 +191,7 @@ class StreamTrigger(BaseTrigger):
             wakings=sight.wakings,
         )
         if verdict.step is None:
-            return memory
+            return memory.failed(verdict.why, clock.host) if verdict.shared else memory
         if memory.blocked and not (verdict.calls_for_action or verdict.freeze or verdict.stall):
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.table import Table
 from rich.text import Text
@@ -44,8 +45,8 @@ def lines_of_report(report: DoctorReport) -> Iterator[Text]:
     """Yield what stands below the table: what was accepted and could not be asked, and how many checks passed."""
     for accepted in report.accepted:
         yield cell(_accepted(accepted), style="dim")
-    for undecided in report.undecided:
-        yield cell(undecided_sentence(undecided), style="magenta")
+    for undecided in undecided_sentences(report.undecided):
+        yield cell(undecided, style="magenta")
     for note in report.notes:
         yield cell(note, style="yellow")
     yield cell(f"{len(report.passed)} checks passed: {', '.join(report.passed)}", style="green")
@@ -69,7 +70,24 @@ def _accepted(accepted: Accepted) -> str:
     return f"accepted until {accepted.until} by {accepted.by}: {accepted.finding.id}: {accepted.why}"
 
 
-def undecided_sentence(undecided: Undecided) -> str:
-    """Return a check that could not be decided, with the reason and the missing right, as one line."""
-    streams = f" ({', '.join(undecided.streams[:_SHOWN])})" if undecided.streams else ""
-    return f"{undecided.check}{streams}: {undecided.fact.sentence}"
+def undecided_sentences(undecided: Iterable[Undecided]) -> list[str]:
+    """Return a line for each reason why checks could not be decided, with the missing right: a server that is away
+    leaves most facts of all streams unknown."""
+    causes: dict[tuple[str, str], list[Undecided]] = {}
+    for one in undecided:
+        causes.setdefault((one.fact.why, one.fact.right), []).append(one)
+    return [_undecided_sentence(alike) for alike in causes.values()]
+
+
+def _undecided_sentence(alike: Sequence[Undecided]) -> str:
+    streams = _some(stream for one in alike for stream in one.streams)
+    whose = f" ({streams})" if streams else ""
+    fact = replace(alike[0].fact, what=_some(one.fact.what for one in alike))
+    return f"{', '.join(dict.fromkeys(one.check for one in alike))}{whose}: {fact.sentence}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first of these names, and how many more there are."""
+    each = list(dict.fromkeys(names))
+    more = len(each) - _SHOWN
+    return ", ".join(each[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -27,6 +27,7 @@ from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.policy_edit import PolicyEdit
+from airflow_kstream.model.safe_mode import SafeMode
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
@@ -66,6 +67,7 @@ MEMORY = Memory(
     examined=Stall(7, "a-nonce", "/data/orders", 40, timedelta(minutes=10), timedelta(hours=13)),
     declared=START,
     edit=PolicyEdit({"restart": {"max_age": "86400s"}}, _THEN, ("0a1b2c3d",)),
+    safe_mode=SafeMode(_THEN, _THEN),
 )
 # Each deferral says when its task read the declaration.
 NOTHING_KNOWN = Memory(declared=START)
@@ -159,6 +161,7 @@ def test_what_a_release_remembers_of_a_stream_is_not_forgotten(row: dict[str, An
     if "told" not in row["fields"]["memory"]:
         expected = replace(expected, reached=NOWHERE, ledger=Ledger(), doubt="", doubted=0)
         expected = replace(expected, stall=None, examine_at=None, examined=None, declared=None, edit=None)
+        expected = replace(expected, safe_mode=None)
     assert Memory.from_json(row["fields"]["memory"]) == expected
 
 

@@ -88,12 +88,12 @@ class Outage:
     """Servers that the jobs need: while one is away, each job ends of it some minutes after its start."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self.fleet, self.hdfs_is_away = fleet, False
+        self.fleet, self.hdfs_is_away, self.words = fleet, False, "connection refused"
         fleet.hdfs.at_request = self._unless_away
 
     def _unless_away(self, request: str, path: str) -> None:
         if self.hdfs_is_away:
-            raise Unavailable("connection refused", tried=f"{request} {path}")
+            raise Unavailable(self.words, tried=f"{request} {path}")
 
     async def lasts(self, hours: float, errors: Sequence[str]) -> None:
         """Let the jobs that run end of these errors, in turn."""
@@ -138,6 +138,25 @@ def test_kafka_and_then_hdfs_are_away_for_long_and_all_come_back_without_a_perso
     assert all(any(app.alive for _, app in fleet.generations(name)) for name in names)
     assert not any("desired" in path for path in fleet.hdfs.files), "nobody said a word"
     assert {values[-1] for name, values in fleet.gauges.items() if name.endswith(".pulse")} <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(("words", "ends"), [("SafeModeException: Name node is in safe mode", 0), ("refused", 1)])
+def test_what_ends_while_hdfs_is_in_safe_mode_fails_no_task(fleet: Fleet, words: str, ends: int) -> None:
+    """Its driver could leave no error. The watcher was refused at that time, and tells the task."""
+    fleet.declare("orders", watch=WatchPolicy(every=timedelta(minutes=3)))
+    outage = Outage(fleet)
+    outage.words = words
+
+    async def story() -> None:
+        await outage.works(0.5)
+        outage.hdfs_is_away = True
+        await outage.lasts(0.2, ["User application exited with status 1"])
+        outage.hdfs_is_away = False
+        await outage.works(1)
+
+    fleet.live(story)
+    assert len(fleet.ended) == ends
+    assert fleet.told("it is the environment's, because HDFS did not answer") == 1 - ends
 
 
 def test_a_paused_stream_prolongs_no_event() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.keytab import FindingKind
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal, why_refused
+from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, explained, only_principal
 from tests.kdc.logins import cluster, login
+from tests.live.realms import shifted
 
 
 def check(kdc: Kdc, place: KeytabPlace | None = None, *also: KeytabPlace) -> list[KeytabCheck]:
@@ -77,10 +78,20 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
 
 def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc) -> None:
     kdc.add("refused")
-    assert why_refused(place_of(kdc, "refused")) == ""
+    refusal, refused = CredentialError("no", tried="log in"), login(kdc, "refused")
+    assert explained(refusal, refused).message == "no"
     kdc.modify("refused", "-allow_tix")
-    why = why_refused(place_of(kdc, "refused"))
-    assert why.startswith("refused@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin")
+    told = explained(refusal, refused)
+    assert "refused@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin" in told.message
+    assert not told.retryable
+
+
+def test_a_login_that_a_wrong_clock_spoils_is_worth_another_try(kdc: Kdc, tmp_path: Path) -> None:
+    """A stream that was just stopped would stay down for a clock that NTP mends in a minute."""
+    with shifted(kdc, 930, tmp_path):
+        told = explained(CredentialError("its ticket expired", tried="log in"), login(kdc, "watcher"))
+    assert "the KDC's clock is 15m 30s ahead of this host's" in told.message
+    assert told.retryable
 
 
 def test_the_principal_of_a_keytab_may_be_left_out_when_the_keytab_has_only_one(kdc: Kdc) -> None:

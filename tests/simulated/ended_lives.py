@@ -23,6 +23,8 @@ from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 
 FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
+# A driver that left no error.
+BARE = "User application exited with status 1"
 CODE = "User class threw exception: java.lang.IllegalStateException: x"
 # Few looks, and a short proof of death: what is tested here are hours.
 BRISK = replace(

@@ -19,7 +19,7 @@ from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, Denied, NotFound
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.queue import Queue, Queues, Size
 from airflow_kstream.model.tokens import DelegationToken
@@ -116,12 +116,17 @@ class SimHdfs:
 
     def read(self, path: str) -> str:
         self.at_request("read", path)
-        self.status(path)
-        return self.files[path][0]
+        if self.status(path).is_folder:
+            raise InvalidInput("it is a folder", tried=f"read {path}")
+        try:
+            return self.files[path][0].encode().decode()
+        except UnicodeEncodeError:
+            raise InvalidInput("it is no text", tried=f"read {path}") from None
 
     def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
         self.at_request("write", path)
-        text = content.decode() if isinstance(content, bytes) else content
+        # What is no text stays what it is, until somebody reads it.
+        text = content.decode(errors="surrogateescape") if isinstance(content, bytes) else content
         if path in self.files and not overwrite:
             raise Conflict(path)
         self._require_rights(path)

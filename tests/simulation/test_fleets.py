@@ -12,12 +12,11 @@ from airflow_kstream.model.contract import ended_file
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.policy.streams.reconcile import Mode
-from tests.simulated.ended_lives import BRISK, FAILED, end, recorded
+from tests.simulated.ended_lives import BARE, BRISK, FAILED, end, recorded
 from tests.simulated.life import Life
 from tests.simulated.restarts import HOUR, MINUTE, dark, outage
 from tests.simulated.yarn import START
 
-BARE = "User application exited with status 1"
 INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
 
 
@@ -83,6 +82,14 @@ class TestSeveralStreams:
             one.reconcile(Mode.WATCH)
         assert [recorded(one)[0].shared for one in lives] == [False, False, True, True]
 
+    def test_what_ended_several_at_once_is_the_environments_whenever_each_is_seen(self, lives: list[Life]) -> None:
+        """Each is looked at in its turn, and a fleet may take long."""
+        self.die(lives, INFRASTRUCTURE)
+        for one in lives:
+            one.reconcile(Mode.WATCH)
+            lives[0].clock.ahead += timedelta(minutes=11)
+        assert [recorded(one)[0].shared for one in lives] == [False, False, True, True]
+
     def test_all_come_back_without_a_person_however_long_it_lasts(self, lives: list[Life]) -> None:
         """Kafka is away: nobody's breaker opens, and no task fails for it, the first to end included."""
         phases: list[Phase] = []
@@ -105,8 +112,8 @@ class TestSeveralStreams:
     @pytest.mark.parametrize(("apart", "diagnostics"), [(11, INFRASTRUCTURE), (0, BARE), (0, "")])
     def test_what_only_looks_alike_is_each_streams_own(self, lives: list[Life], apart: float, diagnostics: str) -> None:
         """Errors at other times, or an exit status: every second job ends with 1."""
-        self.die(lives, diagnostics)
-        for one in lives:
+        for one, application in zip(lives, list(lives[0].yarn.apps), strict=True):
+            one.yarn.end(application, FAILED, diagnostics)
             one.reconcile(Mode.WATCH)
             lives[0].clock.ahead += timedelta(minutes=apart)
         assert not any(one.shared for life in lives for one in recorded(life))

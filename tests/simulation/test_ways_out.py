@@ -334,9 +334,14 @@ REFUSED = (
     Way("data of nobody, adopted", (commit,), (f"{ADOPT} ID`",), (adopt_a_job,)),
     Way("data of nobody, another", (commit,), ("declare another checkpoint",), ELSEWHERE),
     Way("another principal", (*DEAD, become_another_user), (CHOWN,), (hand_the_folder_on,)),
-    Way("no claim to read", (*DEAD, write(CLAIM)), (f"`hdfs dfs -rm {CLAIM}",), (remove(CLAIM), take_over)),
+    Way("no claim to read", (*DEAD, write(CLAIM)), (f"`hdfs dfs -rm -r {CLAIM}",), (remove(CLAIM), take_over)),
     *(
-        Way(f"no {file.rpartition('/')[2]} to read", (*DEAD, write(file)), (f"`hdfs dfs -rm {file}",), (remove(file),))
+        Way(
+            f"no {file.rpartition('/')[2]} to read",
+            (*DEAD, write(file)),
+            (f"`hdfs dfs -rm -r {file}",),
+            (remove(file),),
+        )
         for file in (f"{FOLDER}/desired-000001.json", f"{FOLDER}/accepted-000002", OWNER)
     ),
 )

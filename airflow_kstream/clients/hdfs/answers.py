@@ -11,6 +11,7 @@ from typing import Any
 
 import requests
 
+from airflow_kstream.clients.http import senseless
 from airflow_kstream.clients.refusals import Context
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 
@@ -74,7 +75,7 @@ def _require_object(key: str, answer: requests.Response, context: Context) -> No
     body = _json(answer)
     if not isinstance(body, Mapping) or key not in body:
         kind = answer.headers.get("Content-Type", "nothing")
-        raise Unavailable(f"its answer makes no sense ({kind} without {key})", **context)
+        raise Unavailable(senseless(answer, f"{kind} without {key}"), **context)
 
 
 def _java_exception(answer: requests.Response) -> Mapping[str, Any] | None:

@@ -144,12 +144,32 @@ class Hdfs:
         self._ask(tried, lambda: self._client.check_access(plain_path(path), action))
 
     def read(self, path: str) -> str:
-        def read() -> str:
+        """Return a file's text. Raises InvalidInput: when it is no text, or a folder: the server's answer is right."""
+
+        def read() -> bytes:
             with self._client.read(plain_path(path)) as reader:
                 content: bytes = reader.read()
-            return content.decode()
+            return content
 
-        return str(self._ask(f"read {path}", read))
+        try:
+            content: bytes = self._ask(f"read {path}", read)
+            return content.decode()
+        except UnicodeDecodeError:
+            raise self._no_text(path, "it is no text") from None
+        except NotFound:
+            # HDFS says of a folder that there is no such file.
+            if not self._is_folder(path):
+                raise
+            raise self._no_text(path, "it is a folder") from None
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            return self.status(path).is_folder
+        except NotFound:
+            return False
+
+    def _no_text(self, path: str, why: str) -> InvalidInput:
+        return InvalidInput(why, tried=f"read {path}", server=self._servers, principal=str(self._identity))
 
     def read_part(self, path: str, offset: int, length: int) -> bytes:
         """Return at most `length` bytes; fewer at the end of the file."""
@@ -261,7 +281,7 @@ class Hdfs:
     def _read_query_id(self, path: str) -> str | None:
         try:
             metadata = json.loads(self.read(f"{path}/metadata"))
-        except (NotFound, json.JSONDecodeError):
+        except (NotFound, InvalidInput, json.JSONDecodeError, RecursionError):
             return None
         # A number or a list is JSON, too, but not Spark's metadata.
         return (metadata.get("id") or None) if isinstance(metadata, dict) else None

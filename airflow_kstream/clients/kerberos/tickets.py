@@ -22,6 +22,8 @@ _ERROR_CODE = 0xFFFFFFFF
 _KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
 # KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
 _KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
+# KRB5KRB_AP_ERR_SKEW, KRB5_KDCREP_SKEW: NTP mends a clock within minutes.
+_CLOCKS_DIFFER = {code & _ERROR_CODE for code in (-1765328347, -1765328236)}
 _OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
 # KRB5KRB_AP_ERR_TKT_EXPIRED
 _TICKET_EXPIRED = -1765328352 & _ERROR_CODE
@@ -255,14 +257,16 @@ def _require_file(path: Path, tried: str) -> None:
 
 
 def kerberos_error(error: gssapi.raw.misc.GSSError | krb5.Krb5Error, **context: str) -> KstreamError:
-    """Return our error for one of the Kerberos libraries: an absent KDC can come back, a refusal stays one."""
+    """Return our error for one of the Kerberos libraries: an absent KDC can come back, and a clock be
+    set; another refusal stays one."""
     if isinstance(error, krb5.Krb5Error):
         words = str(error).rpartition(" ")[0]
     else:
         # Use the mechanism's own text: the major status only says that something failed.
         words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
     kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
-    return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
+    told = kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
+    return told.passing() if _code(error) in _CLOCKS_DIFFER else told
 
 
 def _code(error: gssapi.raw.misc.GSSError | krb5.Krb5Error) -> int:

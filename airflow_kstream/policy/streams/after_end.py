@@ -80,8 +80,8 @@ def told_end(observation: Observation, how: str) -> str:
 def ended_at(observation: Observation) -> datetime | None:
     """Return when the newest generation ended, by the NameNode's clock as a person's word; None if it is not known.
 
-    The record of the end has the time at which it was seen. Before there is one: not before the application could have
-    lived for so long after its claim, not before the last move of its checkpoint, and not in the future.
+    The record of the end has it, as far as it was known then. Before there is one: not before the application could
+    have lived for so long after its claim, not before the last move of its checkpoint, and not in the future.
     """
     app, claim, moved = observation.current, observation.claim, observation.last_move
     if end := recorded_end(observation):
@@ -93,6 +93,13 @@ def ended_at(observation: Observation) -> datetime | None:
     lived = app.lasted if app else None
     earliest = [claim.claimed_at + lived] if claim and ours and lived is not None else []
     return min(max([finished, *earliest, *([moved] if moved else [])]), observation.now)
+
+
+def ended_by(observation: Observation) -> datetime:
+    """Return when the newest generation ended; now, where nothing tells when that was."""
+    app = observation.current
+    told = recorded_end(observation) or observation.ended or (app and app.finished)
+    return (ended_at(observation) if told else None) or observation.now
 
 
 def recorded_end(observation: Observation) -> PastEnd | None:
@@ -135,7 +142,7 @@ def _unrecorded(observation: Observation, *, past_horizon: bool) -> PastEnd:
         generation=observation.generation,
         kind=EndKind.CREDENTIALS if past_horizon and not foreign else end.kind,
         fingerprint=end.fingerprint,
-        at=now,
+        at=ended_by(observation),
         claimed=claimed or (app.started if app and app.started else now),
         lasted=_lasted(observation),
         worked=verified(observation),

@@ -1,14 +1,49 @@
-"""What ended a stream without its own fault: a server that was silent, or a cause that several streams share."""
+"""What ended a stream without its own fault: a server that was silent, or a cause that several streams share.
+
+In safe mode a driver can't leave its error on HDFS, nor a NodeManager its log: the proof is lost together with the
+server. Who was refused at about that time has another one.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.generation_end import PastEnd
+from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.safe_mode import SafeMode
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.heartbeat import works
+
+# Of a NameNode (FSNamesystem.newSafemodeException, which HA wraps in a RetriableException).
+_SAFE_MODE = re.compile(r"\bSafeModeException\b")
+# Refusals that lie further apart are of two safe modes.
+_APART = timedelta(minutes=15)
+# Ends with an exit code, and no other word.
+_NAMELESS = {EndKind.CODE, EndKind.UNKNOWN}
+
+
+def tells_safe_mode(words: str) -> bool:
+    """Return whether a failure of these words shows that HDFS is in safe mode."""
+    return _SAFE_MODE.search(words) is not None
+
+
+def refused(before: SafeMode | None, now: datetime) -> SafeMode:
+    """Return when HDFS was last known to be in safe mode, after one more refusal."""
+    return replace(before, until=now) if before and now - before.until <= _APART else SafeMode(now, now)
+
+
+def in_safe_mode(policy: FailurePolicy, end: PastEnd, known: SafeMode | None) -> PastEnd:
+    """Return the end as one of a silent HDFS, if nothing names its error and HDFS was in safe mode at about that time.
+
+    A job whose error is known ended of that.
+    """
+    named = end.fingerprint or end.silent or end.killed_by or end.log_error
+    if known is None or named or end.kind not in _NAMELESS or not known.covers(end.at, policy.together_within):
+        return end
+    return replace(end, silent="HDFS")
 
 
 def one_cause(one: PastEnd, other: PastEnd) -> bool:

@@ -23,6 +23,7 @@ from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.after_end import (
     ended_at,
+    ended_by,
     how_it_ended,
     pause_after_end,
     reason_to_follow,
@@ -52,7 +53,9 @@ class Mode(StrEnum):
 def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
     step = _wanted_step(spec, observation, looks, mode)
-    if isinstance(step, Settled) and step.phase in _TIDY:
+    # What a newer supervisor claimed is its own to tidy.
+    left_alone = observation.claim is not None and observation.claim.newer
+    if isinstance(step, Settled) and step.phase in _TIDY and not left_alone:
         step = due_revocation(observation) or step
     return braked(step, observation)
 
@@ -213,7 +216,7 @@ def _after_an_end(spec: StreamSpec, observation: Observation, looks: Looks, mode
     Who starts it all the same does so at a pace: it may succeed every minute.
     """
     app, number, ends = observation.current, observation.generation, horizon_of(spec, observation)
-    past_horizon = ends is not None and ends.passed(observation.now)
+    past_horizon = ends is not None and ends.passed(ended_by(observation))
     if app and app.succeeded and not past_horizon and mode is Mode.WATCH and not recorded_end(observation):
         return Settled(Phase.ENDED, how_it_ended(observation))
     if pause := pause_after_end(spec, observation, past_horizon=past_horizon):

@@ -12,6 +12,12 @@ from airflow_kstream.model.finding import Unasked
 T = TypeVar("T")
 
 
+def unanswered(what: str, error: KstreamError) -> Unasked:
+    """Return why a fact of one of many is missing, without the path that was read: a server has one reason for all."""
+    server = f" ({error.server})" if error.server else ""
+    return Unasked(what, f"{error.message.rstrip('.')}{server}")
+
+
 def asked(what: str, ask: Callable[[], T], right: str = "") -> T | Unasked:
     """Return the answer, or why there is none; `right` is what a refused principal lacks."""
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster_facts import DriverFacts, SparkClient, StreamFacts
+from airflow_kstream.model.cluster_facts import DriverFacts, NotKnown, SparkClient, StreamFacts
 from airflow_kstream.model.contract import pushes
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import Unasked
@@ -23,7 +23,7 @@ from airflow_kstream.policy.streams.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark_argv import client_settings
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.asking import asked, unanswered
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.staging import StagingFolders
 from airflow_kstream.supervise.streams.claim_facts import completed
@@ -59,12 +59,16 @@ class StreamExaminer:
         if claim is None:
             return StreamFacts(name)
         if isinstance(claim, KstreamError):
-            return StreamFacts(name, running=Unasked(f"the claim of {name}", claim.without_advice))
+            return StreamFacts(name, running=unanswered(f"the claim of {name}", claim))
         spec = claim.spec
         if isinstance(spec, UnknownSpec):
             return StreamFacts(name, running=Unasked(f"the declaration of {name}", claim.doubt))
-        facts = asked(f"the facts of {name}", lambda: self._claimed(registered, claim, spec))
-        return StreamFacts(name, running=facts) if isinstance(facts, Unasked) else facts
+        try:
+            return self._claimed(registered, claim, spec)
+        except NotKnown as missing:
+            return StreamFacts(name, running=missing.fact)
+        except KstreamError as error:
+            return StreamFacts(name, running=unanswered(f"the facts of {name}", error))
 
     def application(self, app: Application) -> StreamFacts:
         """Return the facts of an application that nobody claimed, by what it runs with."""

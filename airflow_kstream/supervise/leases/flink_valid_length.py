@@ -36,7 +36,7 @@ class ValidLengths:
             return None
         try:
             match = _CONTENT.fullmatch(self._hdfs.read(f"{folder}/{name}"))
-        except (KstreamError, UnicodeDecodeError):
+        except KstreamError:
             return None
         return int(match["length"]) if match else None
 

@@ -287,7 +287,7 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
     for line in text.split("\n"):
         try:
             fields = json.loads(line)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(fields, dict) and fields.keys() >= _IN_EVERY_LINE:
             yield fields

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.open_file import FileHistory
 
@@ -48,7 +48,7 @@ class ScanHistory:
         """Return the history by path. Unreadable content is dropped: that costs two more scans and never a file."""
         try:
             return {history.file.path: history for history in _read(self._hdfs.read(self._path))}
-        except (NotFound, ValueError):
+        except (NotFound, InvalidInput, ValueError):
             return {}
 
     def save(self, history: Iterable[FileHistory]) -> None:

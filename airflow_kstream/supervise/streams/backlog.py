@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.kafka import Backlog, backlog, planned_offsets
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import rests
@@ -24,7 +24,7 @@ def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -
         if not planned:
             return point
         return replace(point, backlog=backlog(planned, session.kafka.of(spec.kafka, planned)))
-    except (NotFound, UnicodeDecodeError):
+    except (NotFound, InvalidInput):
         # A batch that was just purged, or a topic that was deleted: nothing waits that anybody could name.
         return point
     except KstreamError as error:

@@ -65,5 +65,5 @@ def blocked_restart(folder: StreamFolder, generation: int, names: frozenset[str]
     try:
         fields = json.loads(folder.text(marker))
         return Blocked(Obstacle.PREFLIGHT, datetime.fromisoformat(fields["since"]), str(fields["why"]))
-    except (KstreamError, ValueError, KeyError, TypeError):
+    except (KstreamError, ValueError, KeyError, TypeError, RecursionError):
         return None

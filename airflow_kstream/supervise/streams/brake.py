@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.freeze import (
     LIFTED,
     NOT_FROZEN,
@@ -22,7 +22,7 @@ from airflow_kstream.model.freeze import (
     newest_freeze,
     number_of_freeze,
 )
-from airflow_kstream.supervise.streams.formats import read_freeze, written_freeze
+from airflow_kstream.supervise.streams.formats import read_freeze, unread_freeze, written_freeze
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.streams.write_once import wrote_once
 
@@ -93,8 +93,8 @@ class Brake:
         path = f"{self._folder}/{freeze_file(number)}"
         try:
             return read_freeze(self._hdfs.read(path), number)
-        except UnicodeDecodeError:
-            return read_freeze("", number)
+        except InvalidInput as error:
+            return unread_freeze(number, error)
         except NotFound as gone:
             message = f"{gone.message}: it was deleted after it was listed"
             raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone

@@ -108,7 +108,7 @@ class CheckpointLock:
             why = error.message if isinstance(error, InvalidInput) else "it is no JSON"
             advice = (
                 "nothing is submitted to this checkpoint until somebody has repaired that file, or removed it with "
-                f"`hdfs dfs -rm {path}`: the entry before it then counts"
+                f"`hdfs dfs -rm -r {path}`: the entry before it then counts"
             )
             raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried="read its owner") from error
         return Ownership(

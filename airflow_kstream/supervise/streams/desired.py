@@ -76,5 +76,7 @@ def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:
         require_known(session, stream.name, tried)
         raise NotFound("no generation of it was ever claimed", tried=tried)
     if isinstance(claim.spec, UnknownSpec):
-        raise InvalidInput(claim.doubt, tried=f"read the claim of generation {claim.generation} of {stream.name}")
+        upgrade = "use that version, or end what runs with `yarn application -kill`"
+        why = f"{claim.doubt}; {upgrade}" if claim.newer else claim.doubt
+        raise InvalidInput(why, tried=f"read the claim of generation {claim.generation} of {stream.name}")
     return claim.spec

@@ -19,6 +19,6 @@ def failure_of(hdfs: Hdfs, stream: StreamId, observation: Observation) -> str:
     if marker not in observation.files:
         return ""
     # YARN's diagnostics remain: an unreadable marker must not hide the stream's state.
-    with suppress(KstreamError, ValueError, KeyError, TypeError):
+    with suppress(KstreamError, ValueError, KeyError, TypeError, RecursionError):
         return without_secrets(str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"]))
     return ""

@@ -158,7 +158,7 @@ def read_freeze(text: str, number: int) -> Freeze:
         fields = _object(text)
         version = _version(fields)
     except InvalidInput as error:
-        return Freeze(number, FOREVER, doubt=f"word {number} can't be understood: {error.message}")
+        return unread_freeze(number, error)
     until = _moment(fields.get("until"))
     if version > VERSION:
         doubt = f"word {number} is of version {version}, and this program reads up to {VERSION}"
@@ -166,6 +166,11 @@ def read_freeze(text: str, number: int) -> Freeze:
     if until is None:
         return Freeze(number, FOREVER, doubt=f"word {number} does not tell until when it holds")
     return Freeze(number, until, _text(fields, "by"), _text(fields, "reason"))
+
+
+def unread_freeze(number: int, error: InvalidInput) -> Freeze:
+    """Return a word on the brake that can't be read: it holds, since it may be a brake."""
+    return Freeze(number, FOREVER, doubt=f"word {number} can't be understood: {error.message}")
 
 
 def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:

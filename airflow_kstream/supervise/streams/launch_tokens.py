@@ -37,7 +37,7 @@ def with_tokens(folder: StreamFolder, claim: Claim, names: frozenset[str]) -> Cl
         return claim
     try:
         return replace(claim, tokens=read_tokens(folder.text(name), claim.nonce))
-    except (InvalidInput, Denied, UnicodeDecodeError):
+    except (InvalidInput, Denied):
         return replace(claim, tokens=())
 
 

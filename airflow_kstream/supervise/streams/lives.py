@@ -32,7 +32,7 @@ def lives_of(session: ClusterSession, stream: StreamId) -> tuple[Life, ...]:
             number: read_stop(folder.text(stop_marker(number))) for number in numbers if stop_marker(number) in names
         }
         return lives(tuple(_claims(folder, numbers)), past_ends(folder, names), stops)
-    except (KstreamError, UnicodeDecodeError) as error:
+    except KstreamError as error:
         log.warning("The past generations of %s can't be read: %s", stream.name, error)
         return ()
 

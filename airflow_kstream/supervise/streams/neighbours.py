@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kstream.model.contract import ended_file, recorded_ends
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
@@ -75,5 +75,5 @@ def _ends_in(session: ClusterSession, folder: str) -> tuple[PastEnd, ...]:
     try:
         recorded = recorded_ends(file.name for file in session.hdfs.list(folder))
         return read_ends(session.hdfs.read(f"{folder}/{ended_file(recorded[-1])}")) if recorded else ()
-    except (InvalidInput, KstreamError, UnicodeDecodeError):
+    except KstreamError:
         return ()

@@ -34,7 +34,7 @@ def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...
     name = ended_file(recorded[-1])
     try:
         ends = read_ends(folder.text(name))
-    except (InvalidInput, UnicodeDecodeError):
+    except InvalidInput:
         ends = ()
     if ends and ends[-1].generation == recorded[-1]:
         return ends

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import DesiredState, Position
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.observation import Observation
@@ -48,6 +48,8 @@ class PositionsReached:
             if self._noted[0] != observation.generation:
                 # Of a stream that is held or stopped: its checkpoint may be restored meanwhile.
                 self._read(observation)
+            if self._noted[0] != observation.generation:
+                return
             positions = {path: at for path, at in self.memory.furthest.items() if at.offset >= 0}
             if positions in ({}, self._noted[1], claim.positions):
                 return
@@ -58,10 +60,17 @@ class PositionsReached:
         self._noted = observation.generation, positions
 
     def _read(self, observation: Observation) -> bool:
-        """Read what earlier supervisors noted; return whether a watcher saw something beside it."""
+        """Read what earlier supervisors noted; return whether a watcher saw something beside it.
+
+        A note that can't be read is left as it is, and holds up nothing: a stream would end at its horizon for it.
+        """
         number = observation.generation
-        reached = self.subject.folder.reached(number, observation.files)
-        self._noted = number, reached
+        reached: Mapping[str, Position] = {}
+        try:
+            reached = self.subject.folder.reached(number, observation.files)
+            self._noted = number, reached
+        except InvalidInput as error:
+            self.story.tell_once(error.message)
         seen = self.seen.positions if self.seen.concerns(number, observation.nonce) else {}
         self.memory.recall(number, furthest(reached, seen))
         return bool(seen)

@@ -12,21 +12,25 @@ from airflow_kstream.model.generation import StreamId
 
 T = TypeVar("T")
 
+_NOTHING_IS_DONE = "nothing is done for this stream"
 
-def understood(hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, datetime], T]) -> T:
+
+def understood(
+    hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, datetime], T], without: str = _NOTHING_IS_DONE
+) -> T:
     """Return what `read` makes of a file's text and of the NameNode's time of it.
+
+    `without` says what it means that this file can't be read.
 
     Raises InvalidInput: with the way out, when it can make nothing of them. Raises NotFound: when there is no file.
     """
     try:
         return read(hdfs.read(path), hdfs.status(path).modified)
-    except UnicodeDecodeError:
-        why = "it is no text"
     except InvalidInput as error:
         why = error.message
     advice = (
-        "nothing is done for this stream until somebody has repaired that file, or removed it with "
-        f"`hdfs dfs -rm {path}`: what is known without it then counts"
+        f"{without} until somebody has repaired that file, or removed it with `hdfs dfs -rm -r {path}`: what "
+        "is known without it then counts"
     )
     raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {stream.name}")
 

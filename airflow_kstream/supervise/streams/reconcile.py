@@ -44,10 +44,11 @@ from airflow_kstream.model.plan import (
     Submit,
     Wait,
 )
+from airflow_kstream.model.safe_mode import SafeMode
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person, told_end
-from airflow_kstream.policy.streams.environment import cause_of
+from airflow_kstream.policy.streams.environment import cause_of, in_safe_mode, refused, tells_safe_mode
 from airflow_kstream.policy.streams.lost_logs import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
@@ -110,6 +111,7 @@ class Reconciler:
     _stalls: StallCare = field(init=False)
     _renewals: Renewals = field(init=False)
     _looked: bool = False
+    _safe_mode: SafeMode | None = None
 
     def __post_init__(self) -> None:
         self._witnesses = Witnesses(self.session)
@@ -139,11 +141,17 @@ class Reconciler:
         self._reached.recall(observation)
         return observation, next_step(self.spec, observation, self._memory.look(observation), mode)
 
-    def run(self, mode: Mode = Mode.ENSURE, seen: Reached = NOWHERE, stall: Stall | None = None) -> Report:
+    def run(
+        self,
+        mode: Mode = Mode.ENSURE,
+        seen: Reached = NOWHERE,
+        stall: Stall | None = None,
+        safe_mode: SafeMode | None = None,
+    ) -> Report:
         """Take steps until the stream is settled.
 
-        `seen` is what a watcher saw, who may note nothing in its folder, and `stall` the batch that it found to be
-        stalled, if `on_stall` calls for action.
+        `seen` is what a watcher saw, who may note nothing in its folder, `stall` the batch that it found to be stalled,
+        if `on_stall` calls for action, and `safe_mode` when it was refused by HDFS for that.
 
         Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor couldn't
         start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way,
@@ -153,7 +161,7 @@ class Reconciler:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self._story.begin()
-        self._looked = False
+        self._looked, self._safe_mode = False, safe_mode
         self._memory, self._known = Memory(look_every=self.spec.watch.look_every), Prefetched()
         self._reached = PositionsReached(self.subject, self._story, self._memory, seen)
         self._stalls = StallCare(self.subject, self._story, stall)
@@ -211,6 +219,9 @@ class Reconciler:
             self._carry_out(observation, step)
             return step
         except Unavailable as error:
+            if tells_safe_mode(error.message):
+                # It answered, so its clock is known.
+                self._safe_mode = refused(self._safe_mode, self.session.hdfs.now())
             self._story.tell_once(f"no conclusion: {error}")
             raise
 
@@ -242,14 +253,16 @@ class Reconciler:
     def _note_end(self, observation: Observation, step: Note, mode: Mode) -> Report | Step:
         """Record an end that nobody planned. Of two supervisors the one whose record stands tells it, if anybody is
         watching: the next look finds it recorded."""
-        ends = with_company(self.session, self.stream, self.spec.failure, (*observation.ends, step.end))
+        end = in_safe_mode(self.spec.failure, step.end, self._safe_mode)
+        ends = with_company(self.session, self.stream, self.spec.failure, (*observation.ends, end))
         ends = with_silence(self.subject, observation, ends)
         ends = with_way_back(self.subject, observation, ends, self.tell)
         if not record_end(self.subject.folder, ends):
             return step
         self._story.record(f"recorded the end of generation {step.end.generation}", step.why)
         if ends[-1].shared:
-            self.tell(f"it is the environment's, because {cause_of(ends[-1])} ({step.end.fingerprint})")
+            error = f" ({ends[-1].fingerprint})" if ends[-1].fingerprint else ""
+            self.tell(f"it is the environment's, because {cause_of(ends[-1])}{error}")
         recorded = replace(observation, ends=ends)
         if mode is Mode.WATCH and needs_a_person(self.spec, recorded):
             return self._settle(recorded, Settled(Phase.ENDED, told_end(recorded, step.why)))

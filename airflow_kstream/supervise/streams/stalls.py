@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from airflow_kstream.model.contract import examined_marker, past_stalls, stalled_marker
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.kafka import planned_offsets
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Examine, Settled, Step
@@ -105,5 +105,5 @@ def _last(folder: StreamFolder, generation: int, names: frozenset[str]) -> Exami
         return None
     try:
         return Examination.from_json(json.loads(folder.text(marker)))
-    except (NotFound, ValueError):
+    except (NotFound, InvalidInput, ValueError, RecursionError):
         return None

@@ -50,6 +50,7 @@ _WRITING_TAKES_LESS = timedelta(hours=1)
 # What anybody writes here, every supervisor must be able to list.
 _FOLDER_MODE = "755"
 _PRIVATE_FOLDER_MODE = "700"
+_UNNOTICED = "a checkpoint that was restored to an older state since the last submission goes unnoticed"
 
 
 class StreamFolder:
@@ -159,9 +160,12 @@ class StreamFolder:
         self.put(reached_marker(generation), written_positions(positions, user_at_host()))
 
     def reached(self, generation: int, names: frozenset[str]) -> Mapping[str, Position]:
-        """Read the furthest positions that a supervisor saw the generation reach; none if it saw none."""
+        """Read the furthest positions that a supervisor saw the generation reach; none if it saw none.
+
+        Raises InvalidInput: when they can't be read.
+        """
         marker = reached_marker(generation)
-        return self._positions(marker) if marker in names else {}
+        return self._positions(marker, _UNNOTICED) if marker in names else {}
 
     def put_once(self, name: str, text: str) -> bool:
         """Write a file that nobody replaces; return False when another writer's text stands there."""
@@ -170,7 +174,8 @@ class StreamFolder:
             return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
 
     def text(self, name: str) -> str:
-        """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises UnicodeDecodeError."""
+        """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises InvalidInput: when it is
+        no text."""
         return just_listed(lambda: self._hdfs.read(self._path(name)))
 
     def written_at(self, name: str) -> datetime:
@@ -195,8 +200,8 @@ class StreamFolder:
         self._hdfs.make_folder(self._path(folder), _PRIVATE_FOLDER_MODE)
         self._hdfs.write_secret(self._path(name), content)
 
-    def _positions(self, name: str) -> Mapping[str, Position]:
-        return understood(self._hdfs, self._stream, self._path(name), lambda text, _: read_positions(text))
+    def _positions(self, name: str, *without: str) -> Mapping[str, Position]:
+        return understood(self._hdfs, self._stream, self._path(name), lambda text, _: read_positions(text), *without)
 
     def desired(self, names: frozenset[str]) -> Desired:
         """Read the desired state of the highest number among these names: running, if nobody wrote one."""

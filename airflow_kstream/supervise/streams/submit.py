@@ -40,7 +40,7 @@ from airflow_kstream.supervise.streams.secrets import looked_up
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.streams.strangers import TaggedApplications
 from airflow_kstream.supervise.streams.successor import require_successors_needs
-from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
+from airflow_kstream.supervise.tickets.keytab_probe import explained
 
 
 def preflight(run: StreamRun) -> None:
@@ -75,13 +75,12 @@ def _with_secrets(run: StreamRun, plan: Submission) -> Submission:
 
 
 def _log_in(identity: Identity) -> None:
-    """Log in. On failure the keytab check knows the reason: libraries report a rotated key as a failed decryption."""
+    """Log in. Raises CredentialError: with the reason that the keytab check knows."""
     with private_folder() as private:
         try:
             tickets.acquire(identity, private / "tickets")
         except CredentialError as error:
-            reason = why_refused(KeytabPlace(identity.principal, identity.keytab)) if identity.keytab else ""
-            raise CredentialError(reason or error.message, tried=error.tried, principal=identity.principal) from error
+            raise explained(error, identity) from error
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
     if application is None:
         raise SubmissionFailed(
             f"it {_ending(run, outcome)} and left no application tagged {run.id.generation_tag(claim.generation)}; "
-            f"the end of its output:\n{outcome.tail}",
+            f"it said:\n{outcome.tail}",
             tried=f"submit generation {claim.generation} of {run.spec.name}",
             principal=str(run.session.identity),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,7 +62,7 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
         story.record(f"pushed no tokens to generation {step.generation}", str(error))
         return
     push = push_of(step.generation, tokens)
-    _take_back(run, observation, step.generation)
+    take_back(run, pushes(observation.files, step.generation))
     try:
         run.folder.put_tokens(tokens_file(push), credentials_file(tokens))
     except Conflict:
@@ -122,7 +122,7 @@ def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int
         cancelled += _cancel(run, push)
         run.folder.forget([tokens_file(push)])
         run.folder.forget([push_file(push), applied_marker(push), refused_marker(push)])
-    run.folder.forget(unpushed_marker(push) for push in known.failed)
+    run.folder.forget(_notes(known.failed))
     return cancelled
 
 
@@ -176,17 +176,24 @@ def _refused(folder: StreamFolder, name: str, push: TokenPush) -> str:
 def _answer(folder: StreamFolder, name: str) -> dict[str, Any]:
     try:
         answer = json.loads(folder.text(name))
-    except (KstreamError, ValueError):
+    except (KstreamError, ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}
 
 
-def _take_back(run: StreamRun, observation: Observation, generation: int) -> None:
-    """Delete what the driver has not taken until now, and cancel it: one file lies there at most."""
-    for push in pushes(observation.files, generation).unanswered:
+def take_back(run: StreamRun, known: Pushes) -> None:
+    """Delete what the driver has not taken until now, and cancel it: one push is announced there at most.
+
+    It still counts as a try in vain, after which the pauses grow.
+    """
+    for push in known.unanswered:
         if push.until is not None:
             run.folder.forget([tokens_file(push)])
+            # Their identifiers stand in the announcement.
             _cancel(run, push)
+            why = "its driver had not taken them when the next ones were pushed"
+            run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": why}))
+            run.folder.forget([push_file(push)])
 
 
 def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:
@@ -195,7 +202,12 @@ def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:
     for push in ended:
         folder.forget([tokens_file(push), applied_marker(push), refused_marker(push), push_file(push)])
     if known.confirmed:
-        folder.forget(unpushed_marker(push) for push in known.failed if push.id < known.confirmed.id)
+        folder.forget(_notes(push for push in known.failed if push.id < known.confirmed.id))
+
+
+def _notes(failed: Iterable[TokenPush]) -> list[str]:
+    """Return the files that tell of pushes without tokens; a driver may have refused one that was just taken back."""
+    return [marker(push) for push in failed for marker in (unpushed_marker, refused_marker)]
 
 
 def _cancel(run: StreamRun, push: TokenPush) -> int:

@@ -140,12 +140,17 @@ class Verdict:
     facts: GenerationFacts | None = None
     foretold: tuple[str, ...] = ()
 
+    @property
+    def unread(self) -> bool:
+        """Return whether nothing could be read of the stream: its generation 0 is none."""
+        return self.step is None and not self.generation
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
         return {
             "step": type(self.step).__name__.lower() if self.step else "unknown",
             "why": self.why,
-            "generation": self.generation,
+            "generation": None if self.unread else self.generation,
             "application": self.application,
             "pulse": self.heartbeat.pulse.value if self.heartbeat else None,
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),

@@ -9,7 +9,8 @@ from pathlib import Path
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeytabFinding, LoginResult
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFile, KeytabFinding, LoginResult
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
@@ -38,10 +39,18 @@ class KdcProbe:
         return status
 
 
-def why_refused(place: KeytabPlace) -> str:
-    """Return the errors of one keytab and their remedies as one sentence; empty if there are none."""
-    errors = (finding for finding in _findings(place) if finding.severity is Severity.ERROR)
-    return "; ".join(f"{finding.words}: {finding.remedy}" for finding in errors)
+def explained(refusal: CredentialError, identity: Identity) -> CredentialError:
+    """Return the refusal of a login in the words of the keytab check: libraries report a rotated key as a failed
+    decryption. It passes where nothing but a clock is wrong, which NTP mends within minutes."""
+    errors = _errors(KeytabPlace(identity.principal, identity.keytab)) if identity.keytab else ()
+    why = "; ".join(f"{finding.words}: {finding.remedy}" for finding in errors) or refusal.message
+    told = CredentialError(why, tried=refusal.tried, principal=identity.principal)
+    clock = bool(errors) and all(finding.kind is FindingKind.CLOCK for finding in errors)
+    return told.passing(clock or refusal.retryable)
+
+
+def _errors(place: KeytabPlace) -> tuple[KeytabFinding, ...]:
+    return tuple(finding for finding in _findings(place) if finding.severity is Severity.ERROR)
 
 
 def _findings(place: KeytabPlace) -> tuple[KeytabFinding, ...]:

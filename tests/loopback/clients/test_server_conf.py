@@ -44,6 +44,17 @@ def test_what_no_file_sets_is_not_known() -> None:
         conf.duration("secret")
 
 
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+def test_a_page_in_place_of_json_is_called_one(kind: str) -> None:
+    """A login page or a proxy answered: nothing is wrong with the daemon's JSON."""
+    words, page = (
+        "it answered an HTML page, not JSON, as a login page or a proxy in between does",
+        STRANGE["HTML with 200"].body,
+    )
+    with serving({"/conf": Answer(200, page, kind)}) as server, pytest.raises(Unavailable, match=words):
+        served_conf(server.address, WATCHER, Tls())
+
+
 def test_the_date_of_an_answer_is_the_server_s_clock() -> None:
     with serving({"/conf": said(PAGE)}) as server:
         ahead = served_conf(server.address, WATCHER, Tls()).ahead

@@ -13,9 +13,10 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import CredentialError, Unavailable
+from airflow_kstream.model.errors import CredentialError, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from tests.simulated.served import Quiet, served
+from tests.simulated.strange_servers import Answer, said, serving
 
 STATUS = b'{"FileStatus": {"modificationTime": 1, "length": 0, "type": "DIRECTORY"}}'
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
@@ -38,6 +39,37 @@ def answering(body: bytes = STATUS, date: str = "Thu, 01 Jan 2026 00:00:00 GMT")
 
     with served(Answers) as address, closing(Hdfs((f"http://{address}",), ADA, Tls())) as client:
         yield client
+
+
+NOT_A_FILE = {"RemoteException": {"exception": "FileNotFoundException", "message": "Path is not a file: /x"}}
+FOLDER = {"FileStatus": {"modificationTime": 1, "length": 0, "type": "DIRECTORY"}}
+GONE = {"RemoteException": {"exception": "FileNotFoundException", "message": "File does not exist: /x"}}
+
+
+@pytest.mark.parametrize(
+    ("opened", "status", "why"),
+    [
+        (Answer(200, b"\xff\xfe\x00", "application/octet-stream"), said(FOLDER), "it is no text"),
+        (said(NOT_A_FILE, 404), said(FOLDER), "it is a folder"),
+    ],
+)
+def test_what_is_no_text_is_no_fault_of_the_server(opened: Answer, status: Answer, why: str) -> None:
+    """No retry changes a file, and a stream whose file it is waits for a person."""
+    with serving({"op=OPEN": opened, "op=GETFILESTATUS": status}) as server:
+        client = Hdfs((server.address,), ADA, Tls())
+        with pytest.raises(InvalidInput) as refused:
+            client.read("/x")
+        client.close()
+    assert (refused.value.message, refused.value.retryable) == (why, False)
+    assert str(refused.value) == f"read /x on {server.address} as ada@EXAMPLE.TEST: {why}. Retrying will not help."
+
+
+def test_a_file_that_is_gone_is_not_found() -> None:
+    with serving({"op=": said(GONE, 404)}) as server:
+        client = Hdfs((server.address,), ADA, Tls())
+        with pytest.raises(NotFound, match="File does not exist"):
+            client.read("/x")
+        client.close()
 
 
 def test_the_namenodes_clock_is_read_on_a_host_of_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:

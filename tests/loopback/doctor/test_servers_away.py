@@ -13,12 +13,16 @@ from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.supervise.doctor.examination import foretell
 from tests.commands import ran
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.spark_homes import SparkHome
 
 AWAY = replace(CLUSTER, resourcemanagers=("http://127.0.0.1:1",), namenodes=("http://127.0.0.1:1",))
 
 
-def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(cluster_file: Path) -> None:
-    result = ran("doctor", "--cluster", str(cluster_file), "--json")
+def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(
+    cluster_file: Path, tmp_path: Path
+) -> None:
+    client = SparkHome(tmp_path / "spark").made().submit
+    result = ran("doctor", "--cluster", str(cluster_file), "--json", "--spark-submit", client)
     assert result.code == 1
     undecided = {one["check"]: one["fact"] for one in result.data["undecided"]}
     found = {one["check"] for one in result.data["findings"]}

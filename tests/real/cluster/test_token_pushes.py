@@ -60,6 +60,15 @@ def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
     return made
 
 
+def announced(supervisor: Reconciler, *, folder: bool = False) -> TokenPush:
+    """Announce a push whose file is gone, or a folder."""
+    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_AGO)
+    if folder:
+        supervisor.session.hdfs.make_folder(f"{supervisor.stream.folder}/{tokens_file(made)}", "700")
+    supervisor.subject.folder.put(push_file(made), "{}")
+    return made
+
+
 def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
     folder, name = supervisor.subject.folder, refused_marker(made)
     await_that(lambda: name in folder.names(), "its driver refuses it")
@@ -149,7 +158,8 @@ def executors_of(application: str) -> Mapping[str, list[int]]:
 
 
 def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:
-    """Garbage, another user's token, another nameservice's, an older one; and supervisors that push at once."""
+    """Garbage, another user's token, another nameservice's, an older one, one that is gone; and supervisors that push
+    at once."""
     spec = rate_stream("refusing", TicketCredentials(refresh=True))
     with refreshed(minicluster, spec, "streamer") as supervisor:
         session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
@@ -172,6 +182,8 @@ def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster
         ]
         words = ("no credentials file", "somebody else", "has no token for", "older")
         assert [word for word, why in zip(words, whys, strict=True) if word not in why] == [], whys
+        for folder in (False, True):
+            assert "it was taken back" in why_refused(supervisor, announced(supervisor, folder=folder))
         with reconciler(minicluster, spec) as other, ThreadPoolExecutor() as pool:
             told = [*pool.map(push, (supervisor, other))]
         assert any("executors use them" in each for each in told), told

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.machinery import ModuleSpec
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest

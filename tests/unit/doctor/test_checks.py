@@ -68,6 +68,28 @@ def test_a_check_concludes_nothing_from_what_it_could_not_ask(case: Case) -> Non
     assert " could not be asked, because " in undecided.fact.sentence
 
 
+_SWITCHES = {
+    "rm-recovery": "resourcemanager yarn.resourcemanager.recovery.enabled",
+    "rm-privileges": "resourcemanager yarn.resourcemanager.proxy-user-privileges.enabled",
+    "yarn-acls": "resourcemanager yarn.acl.enable",
+    "log-aggregation": "nodemanager yarn.log-aggregation-enable",
+    "nm-recovery": "nodemanager yarn.nodemanager.recovery.enabled",
+    "client-rm-addresses": "resourcemanager yarn.resourcemanager.ha.enabled",
+}
+
+
+@pytest.mark.parametrize("word", ["<redacted>", "yes", "ture", "{'a': [1]}", ""])
+@pytest.mark.parametrize("check", _SWITCHES)
+def test_a_word_that_is_neither_true_nor_false_is_not_known(check: str, word: str) -> None:
+    """A proxy may hide values, and Hadoop takes a default of its code for a typing error."""
+    server, key = _SWITCHES[check].split()
+    report = of(check, with_conf(server, **{key.replace(".", "__"): word}))
+    assert report.findings == ()
+    (undecided,) = report.undecided
+    assert undecided.fact.sentence.startswith(f"{key} could not be asked, because ")
+    assert undecided.fact.sentence.endswith(f" says {word!r}, which is neither true nor false")
+
+
 @pytest.mark.parametrize(
     ("stream", "severity", "words"),
     [

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from airflow_kstream.model.finding import Accepted, Concern, DoctorReport, Finding, Severity, Unasked, Undecided
-from airflow_kstream.views.doctor import findings_table, lines_of_report, sentence
+from airflow_kstream.views.doctor import findings_table, lines_of_report, sentence, undecided_sentences
 from airflow_kstream.views.tables import lines
 
 SINCE = datetime(2026, 5, 14, 3, 12, tzinfo=UTC)
@@ -43,6 +43,21 @@ def test_below_the_table_stand_what_was_accepted_not_asked_and_passed() -> None:
         "1 checks passed: yarn-acls",
         "1 checks had no stream to look at: token-end",
     ]
+
+
+def test_one_reason_is_named_once_for_all_checks_and_streams() -> None:
+    """In safe mode a NameNode answers nothing, and each check of each stream would say so."""
+    safe = "SafeModeException: Name node is in safe mode (http://nn:9870)"
+    undecided = [
+        Undecided(check, Unasked(f"the claim of s{number}", safe), (f"s{number}",))
+        for check in ("token-end", "second-attempt")
+        for number in range(12)
+    ]
+    shown, other = undecided_sentences([*undecided[:5], REFUSED, *undecided[5:]])
+    assert shown.startswith("token-end, second-attempt (s0, s1, s2, ")
+    assert ", s9 and 2 more): the claim of s0, the claim of s1, " in shown
+    assert shown.endswith(f"the claim of s9 and 2 more could not be asked, because {safe}")
+    assert other.startswith("rm-recovery (a): ")
 
 
 def test_one_line_for_a_log_has_all_that_a_person_needs() -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_end import EndKind, PastEnd
@@ -14,7 +15,7 @@ from airflow_kstream.model.plan import GiveUp, Note, Phase, Settled, Submit, Wai
 from airflow_kstream.policy.streams.after_end import needs_a_person
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from tests.simulated.restarts import breaking, dead, noted, step
-from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, claim_of, past_end, watched
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end, watched
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _AM = "Application application_1_0001 failed 1 times due to AM Container for x exited with  exitCode: "
@@ -33,18 +34,20 @@ def test_an_end_is_recorded_before_anything_follows_it(mode: Mode) -> None:
     yarn = dead("User application exited with status 1")
     seen = step(yarn, mode)
     assert seen == Note(
-        PastEnd(1, EndKind.CODE, "", at=yarn.now, claimed=START, lasted=HOUR, worked=True),
+        PastEnd(1, EndKind.CODE, "", at=START + HOUR, claimed=START, lasted=HOUR, worked=True),
         "application_1_0001 ended by itself (code): FAILED/FAILED, User application exited with status 1",
     )
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_first_end_is_followed_within_half_a_minute_of_its_record(mode: Mode) -> None:
+def test_a_first_end_is_followed_within_half_a_minute(mode: Mode) -> None:
     yarn = dead()
+    yarn.now = START + HOUR
     recorded = noted(yarn)
     pause = step(yarn, mode)
     assert isinstance(pause, Wait)
-    assert recorded.at <= pause.until <= recorded.at + timedelta(seconds=30)
+    assert recorded.at == yarn.now
+    assert yarn.now <= pause.until <= yarn.now + timedelta(seconds=30)
     yarn.now = pause.until
     assert isinstance(step(yarn, mode), Submit)
 
@@ -174,11 +177,46 @@ def test_a_planned_end_is_no_end_of_its_own() -> None:
         assert isinstance(step(yarn), Submit)
 
 
+WEEK_AND_A_DAY = timedelta(days=8)
+
+
 def test_an_end_past_the_horizon_is_recorded_as_that_of_its_credentials() -> None:
-    yarn = dead("User application exited with status 1")
-    yarn.now += timedelta(days=8)
-    assert noted(yarn).kind is EndKind.CREDENTIALS
+    yarn = dead("User application exited with status 1", lived=WEEK_AND_A_DAY)
+    recorded = noted(yarn)
+    assert (recorded.kind, recorded.at) == (EndKind.CREDENTIALS, START + WEEK_AND_A_DAY)
     assert not needs_a_person(TICKET_SPEC, yarn.look())
+    followed = step(yarn)
+    assert isinstance(followed, Submit)
+    assert "generation 1 ended past its horizon" in followed.why
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_end_before_the_horizon_that_is_seen_after_it_is_the_jobs_own(mode: Mode) -> None:
+    """Its supervisor was away over a weekend, and no token was dead when the job failed."""
+    yarn = dead("User application exited with status 1")
+    yarn.now = START + WEEK_AND_A_DAY
+    recorded = noted(yarn)
+    assert (recorded.kind, recorded.at) == (EndKind.CODE, START + HOUR)
+    assert needs_a_person(TICKET_SPEC, yarn.look())
+    followed = step(yarn, mode)
+    assert isinstance(followed, Submit)
+    assert "generation 1 ended by itself (code)" in followed.why
+
+
+def test_a_success_before_the_horizon_stays_one_after_it() -> None:
+    yarn = dead()
+    yarn.applications = [(1, application(1, ApplicationState.FINISHED, finished=START + HOUR))]
+    for moment in (START + 2 * HOUR, START + WEEK_AND_A_DAY):
+        yarn.now = moment
+        assert settled(yarn).phase is Phase.ENDED
+
+
+def test_of_an_end_whose_time_nobody_tells_the_look_counts() -> None:
+    yarn = dead("User application exited with status 1")
+    yarn.applications = [(number, replace(app, finished=None)) for number, app in yarn.applications]
+    yarn.now = START + WEEK_AND_A_DAY
+    recorded = noted(yarn)
+    assert (recorded.kind, recorded.at) == (EndKind.CREDENTIALS, yarn.now)
 
 
 def test_the_drivers_own_word_names_the_cause_that_yarn_does_not_know() -> None:

@@ -282,6 +282,7 @@ class TestASuccess:
 
     def test_costs_no_restart_and_starts_the_count_of_failures_again(self) -> None:
         yarn = dead(CODE, lived=10 * MINUTE)
+        yarn.now = START + 10 * MINUTE
         yarn.ends = [
             *(past_end(number - 8, START + number * MINUTE) for number in range(2, 8)),
             past_end(0, START + 8 * MINUTE, EndKind.DONE),

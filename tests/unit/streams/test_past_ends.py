@@ -24,7 +24,6 @@ from tests.simulated.ended_lives import CODE, FAILED, KILLED, end, keep, recorde
 from tests.simulated.life import SPEC, Life
 from tests.simulated.yarn import START, past_end
 
-BARE = "User application exited with status 1"
 INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 

@@ -208,14 +208,30 @@ def test_a_stopped_stream_is_stopped_whatever_became_of_its_checkpoint(life: Lif
     assert life.reconcile(Mode.ENSURE).phase is Phase.STOPPED
 
 
-@pytest.mark.parametrize("name", [reached_marker(1), accepted_marker(2)])
-def test_a_file_for_the_successor_that_is_broken_keeps_nobody_from_stopping(life: Life, name: str) -> None:
+def test_a_file_for_the_successor_that_is_broken_keeps_nobody_from_stopping(life: Life) -> None:
+    name = accepted_marker(2)
     life.begin()
     life.hdfs.write(f"{life.run.id.folder}/{name}", "no JSON")
     with pytest.raises(InvalidInput, match=f"{name} can't be understood"):
         life.begin()
     life.set_desired(DesiredState.STOPPED)
     assert life.reconcile().phase is Phase.STOPPED
+
+
+@pytest.mark.parametrize("note", ["{", b"\xff\xfe\x00", '{"version": 99}'])
+def test_a_note_of_positions_that_is_broken_keeps_no_stream_from_its_restart(life: Life, note: str | bytes) -> None:
+    """It is history: what the claim tells of the checkpoints is known all the same."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    life.reconcile()
+    life.hdfs.write(f"{life.run.id.folder}/{reached_marker(1)}", note, overwrite=True)
+    told: list[str] = []
+    life.request_restart()
+    report = Reconciler(life.run, tell=told.append).run(Mode.WATCH)
+    assert report.generation == 2
+    (line,) = {line for line in told if line.startswith("/")}
+    assert "/reached-000001 can't be understood: " in line
+    assert "a checkpoint that was restored to an older state since the last submission goes unnoticed until " in line
 
 
 def test_a_job_without_checkpoints_gets_the_silence_as_a_wait(life: Life) -> None:

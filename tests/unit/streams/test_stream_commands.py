@@ -432,6 +432,31 @@ def test_status_shows_what_runs_without_a_folder_and_the_command_for_it(kstream:
     assert "`kstream streams adopt SPEC.yaml --application-id application_1_0001` takes it up again" in words
 
 
+def test_status_fails_where_nothing_could_be_read_of_a_stream(kstream: CommandLine) -> None:
+    """A script asks the exit code; and a generation 0 would be none."""
+    assert kstream.run("status")[0] == 0
+    kstream.life.hdfs.write(f"{kstream.life.run.id.folder}/gen-000001", "{", overwrite=True)
+    code, lines = kstream.run("status")
+    assert code == 1
+    assert "can't be understood" in " ".join(lines)
+    code, printed = kstream.run("status", "--json", name="")
+    shown = json.loads("".join(printed))
+    assert (code, shown[SPEC.name]["step"], shown[SPEC.name]["generation"]) == (1, "unknown", None)
+
+
+def test_a_claim_of_a_newer_version_is_named_with_the_way_out(kstream: CommandLine) -> None:
+    """What its older generations left is the newer program's to tidy, and hides nothing of what is shown."""
+    folder = kstream.life.run.id.folder
+    kstream.life.hdfs.write(f"{folder}/push-000000-1767225600000-0", "{}")
+    kstream.life.hdfs.write(f"{folder}/gen-000001", '{"version": 99, "nonce": "x"}', overwrite=True)
+    code, lines = kstream.run("status")
+    assert code == 0
+    assert "its claim is of version 99, and this program reads up to 2" in " ".join(" ".join(lines).split())
+    code, lines = kstream.run("stop")
+    assert code == 2
+    assert "use that version, or end what runs with `yarn application -kill`" in " ".join(lines)
+
+
 def test_status_shows_what_the_doctor_expects_of_a_stream_with_its_date(kstream: CommandLine) -> None:
     kstream.foretold = {SPEC.name: FORETOLD}
     code, lines = kstream.run("status")
