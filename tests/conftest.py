@@ -44,8 +44,8 @@ TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
 FOLDERS = (
-    "stories",
     "contract",
+    "stories",
     "airflow",
     "spark",
     "simulation",

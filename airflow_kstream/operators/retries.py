@@ -56,8 +56,12 @@ def _hope(error: KstreamError) -> str:
 
 
 RETRY_IF_IT_HELPS = RetryIfItHelps()
-# The argument of a task that asks it; none where no task asks.
-POLICY: dict[str, Any] = {} if RetryPolicy is object else {"retry_policy": RETRY_IF_IT_HELPS}
+_IS_ASKED = RetryPolicy is not object
+
+
+def argument_of(policy: RetryPolicy | None) -> dict[str, Any]:
+    """Return the argument that gives a task this policy; none where Airflow's tasks take none."""
+    return {"retry_policy": policy} if _IS_ASKED else {}
 
 
 def hopeless_is_final(execute: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,12 +86,12 @@ class KstreamOperator(BaseOperator):
         `retries` alone.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{**POLICY, **kwargs})
+    def __init__(self, *, retry_policy: RetryPolicy | None = RETRY_IF_IT_HELPS, **kwargs: Any) -> None:
+        super().__init__(**argument_of(retry_policy), **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not POLICY and "execute" in cls.__dict__:
+        if not _IS_ASKED and "execute" in cls.__dict__:
             cls.execute = hopeless_is_final(cls.execute)  # type: ignore[method-assign]
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
@@ -103,7 +107,7 @@ class KstreamOperator(BaseOperator):
             raise _lost(f"this release can't resume with {next_method}: {error}") from error
         resume = super().resume_execution
         try:
-            return (resume if POLICY else hopeless_is_final(resume))(next_method, next_kwargs, context)
+            return (resume if _IS_ASKED else hopeless_is_final(resume))(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
             raise
         except TaskDeferralError as error:

@@ -13,11 +13,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.hooks.cluster import read_connection
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.operators.retries import POLICY
+from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS, argument_of
 from airflow_kstream.triggers.waiting_errors import is_transient, raise_error, raise_event
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from airflow.sdk.definitions.retry_policy import RetryPolicy
 
     from airflow_kstream.triggers.awaiting import PollingTrigger
 
@@ -33,9 +34,10 @@ class AwaitingSensor(BaseSensorOperator):
         *,
         cluster_conn_id: str,
         deferrable: bool,
+        retry_policy: RetryPolicy | None = RETRY_IF_IT_HELPS,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**{**POLICY, **kwargs})
+        super().__init__(**argument_of(retry_policy), **kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.deferrable = deferrable
 

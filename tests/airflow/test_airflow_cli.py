@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from airflow.cli.cli_parser import get_parser
 
-from airflow_kstream.cli import main
+from airflow_kstream import airflow_cli
+from airflow_kstream.cli import commands, main
 
 Said = tuple[int | str | None, str, str]
 
@@ -65,3 +66,9 @@ def test_the_program_of_airflow_knows_it(tmp_path: Path) -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "No such command" in done.stderr
+
+
+def test_airflows_help_names_every_command() -> None:
+    (kstream,) = airflow_cli.commands()
+    shipped = commands().keys() - {"minicluster", "demo", "up"}
+    assert {name for name in shipped if name not in str(kstream.description)} == set()

@@ -81,6 +81,8 @@ def test_only_a_principal_that_the_servers_trust_acts_for_others(minicluster: Mi
 
 def test_a_principal_with_an_instance_is_known_by_a_short_name(minicluster: Minicluster) -> None:
     edge = identity(minicluster, "streamer/edge.kstream.test")
+    with closing(ResourceManager(minicluster.resourcemanagers, edge, Tls())) as yarn:
+        assert yarn.user() == getuser()
     with closing(Hdfs(minicluster.namenodes, edge, Tls())) as hdfs:
         assert hdfs.user() == getuser()
         hdfs.write(f"/user/{getuser()}/of-edge", "", overwrite=True)

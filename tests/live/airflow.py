@@ -33,6 +33,8 @@ _KINDS = ("streams", "leases", "tickets", "tokens")
 _ENDED = {"success", "failed"}
 # A file that changed is read at once; reading all of them every few seconds would cost a fifth of a core.
 _DAG_PROCESSOR = {"min_file_process_interval": "60"}
+# By default a form lists a stream that was declared half a minute ago.
+_CORE = {"min_serialized_dag_update_interval": "0"}
 
 
 class Metrics:
@@ -165,7 +167,12 @@ def live_airflow(
     for kind in _KINDS:
         shutil.copy(STUBS / f"kstream_{kind}.py", root / "dags")
     listener = Metrics()
-    settings = {"metrics": listener.settings, "kstream": {**_kstream(root), **options}, "dag_processor": _DAG_PROCESSOR}
+    settings = {
+        "core": _CORE,
+        "dag_processor": _DAG_PROCESSOR,
+        "kstream": {**_kstream(root), **options},
+        "metrics": listener.settings,
+    }
     own = {"KSTREAM_PLANTED": PLANTED["env"], **environment}
     home = AirflowHome(root / "home", root / "dags", own, crash=CrashSettings.brisk(), overrides=settings)
     home.prepare()

@@ -28,9 +28,8 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import preflight, require_client
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
-from tests.simulated.spark_homes import SparkHome, executable
+from tests.simulated.spark_homes import CLUSTER, SparkHome, executable
 from tests.simulated.yarn import TICKET_SPEC
-from tests.unit.streams.test_spark_stream import CLUSTER
 from tests.wheel import ROOT
 
 SECRET = replace(TICKET_SPEC, conf={"spark.hadoop.fs.s3a.secret.key": SecretRef("env:NO_SUCH")})

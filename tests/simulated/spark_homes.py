@@ -1,10 +1,24 @@
-"""A home of Spark whose spark-submit is a script that acts as the real one where no cluster is needed."""
+"""A cluster that streams are submitted to, and a home of Spark whose spark-submit acts as the real one does here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.submission import SparkDefaults
+
+CLUSTER = Cluster(
+    name="prod",
+    resourcemanagers=("http://rm:8088",),
+    namenodes=("http://nn1:9870", "http://nn2:9870"),
+    default_fs="hdfs://prod",
+    watcher=Identity("airflow/edge@EXAMPLE.COM", keytab="/etc/airflow.keytab"),
+    state_dir="/kstream",
+    spark_conf={"spark.executor.memory": "2g", "spark.eventLog.enabled": "true"},
+)
+DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit", queue="streams")
 # It prints the command of its JVM and its banner, refuses an option that its version lacks with its usage, and keeps
 # what it was given. SPARK_CONF_DIR moves its conf folder, as it does for Spark's launcher.
 _SCRIPT = r"""#!/bin/sh

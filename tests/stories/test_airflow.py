@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
 from tests.live.streams import await_that, look, rate_stream, reconciler, stopped
 
 
@@ -47,6 +49,13 @@ class Clicked:
 
     def metric(self, name: str) -> float | None:
         return self.airflow.metrics.value(f"airflow.kstream.{CONNECTION}.clicked.{name}")
+
+
+@pytest.fixture(scope="module")
+def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    """An Airflow that is gone before the next story begins."""
+    with live_airflow(minicluster, tmp_path_factory.mktemp("airflow")) as airflow:
+        yield airflow
 
 
 @pytest.fixture
@@ -113,3 +122,12 @@ def stopped_by_the_form(clicked: Clicked) -> None:
     ended = clicked.look().current
     assert ended is not None
     assert ended.succeeded
+
+
+@pytest.mark.parametrize("program", ["airflow_kstream.cli", "airflow kstream"])
+def test_a_connection_that_was_made_in_airflow_is_found_at_a_terminal(airflow: LiveAirflow, program: str) -> None:
+    """It lies in Airflow's database, which Airflow opens to its own programs alone."""
+    command = [sys.executable, "-m", *program.split(), "connection", "check", "--cluster", CONNECTION]
+    done = subprocess.run(command, env=airflow.home.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "active NameNode" in done.stdout

@@ -40,14 +40,14 @@ def test_a_stream_is_restarted_at_its_horizon_and_loses_and_doubles_no_row(strea
     before = stream.look()
     assert before.claim is not None
     assert before.current is not None
-    # Its tokens end in a week: the restart is planned at the very share of that week that has passed.
+    # Its tokens end in a week: the restart is planned at a share of that week that has passed. Clocks tell seconds.
     passed = (before.now - before.claim.claimed_at) / stream.minicluster.plan.max_lifetime
-    due = replace(stream.spec, restart=replace(stream.spec.restart, plan_ratio=passed))
+    due = replace(stream.spec, restart=replace(stream.spec.restart, plan_ratio=passed / 2))
     hasty = Reconciler(replace(stream.subject, spec=due), tell=lambda line: None)
     clock = Clock()
     report = hasty.run(Mode.WATCH)
-    stream.follow(before.generation + 1)
     assert report.generation == before.generation + 1
+    stream.follow(before.generation + 1)
     assert "its driver stopped at the marker" in " ".join(done.what for done in report.done)
     first = stream.application(before.generation)
     assert first.finished is not None

@@ -21,8 +21,8 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import preflight
 from tests.simulated.servers import ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.spark_homes import CLUSTER, DEFAULTS
 from tests.simulated.yarn import TICKET_SPEC, application
-from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
 ENGINE = SparkEngine(lambda: DEFAULTS)
 

@@ -281,7 +281,7 @@ def test_the_command_prints_what_would_go_and_removes_it_only_with_yes(
     assert f"removed {OURS}/gen-000001 (folder: " in printed
     assert hdfs.names(CLUSTER.state_dir) == frozenset()
     code, printed = kstream(*folder, "--older-than", "2h")
-    assert (code, printed[:55]) == (2, "kstream: --older-than is 2h; allowed is 1d to 3660d. Re")
+    assert (code, printed.strip()) == (2, "kstream: --older-than is 2h; allowed is 1d to 3660d")
 
 
 def test_the_command_fails_when_something_could_not_be_removed(

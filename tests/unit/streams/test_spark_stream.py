@@ -16,19 +16,10 @@ from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCre
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
+from tests.simulated.spark_homes import CLUSTER, DEFAULTS
 from tests.simulated.yarn import STREAM, TICKET_SPEC
 
-CLUSTER = Cluster(
-    name="prod",
-    resourcemanagers=("http://rm:8088",),
-    namenodes=("http://nn1:9870", "http://nn2:9870"),
-    default_fs="hdfs://prod",
-    watcher=Identity("airflow/edge@EXAMPLE.COM", keytab="/etc/airflow.keytab"),
-    state_dir="/kstream",
-    spark_conf={"spark.executor.memory": "2g", "spark.eventLog.enabled": "true"},
-)
 HELPERS = Helpers("/opt/kstream_driver.py", "/opt/kstream_tokens.py", "/opt/kstream_launcher.py")
-DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit", queue="streams")
 
 
 def with_hadoop(version: str) -> SparkDefaults:

@@ -16,8 +16,8 @@ from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.life import SPEC, Life
+from tests.simulated.spark_homes import CLUSTER, DEFAULTS
 from tests.simulated.yarn import TICKET_SPEC
-from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
 HIVE, KAFKA = "the Hive metastore", "Kafka's delegation tokens"
 QUORUM, SERVERS = "spark.hadoop.hbase.zookeeper.quorum", "spark.kafka.clusters.main.auth.bootstrap.servers"
