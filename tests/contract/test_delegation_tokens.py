@@ -36,7 +36,7 @@ from tests.simulated.hadoop_writers import identifier_bytes
 @pytest.fixture(scope="module")
 def fetched(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A token that `hdfs fetchdt` got over RPC, of which `yarn` is the renewer; no test ends it."""
-    return fetch(minicluster, tmp_path_factory.mktemp("fetched") / "token")
+    return fetch(minicluster, tmp_path_factory.mktemp("test_tokens") / "token")
 
 
 def test_over_rpc_the_owner_is_a_principal_and_over_webhdfs_a_short_name(
