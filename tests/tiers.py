@@ -86,7 +86,7 @@ SMALL = (
     _SECRETS,
 )
 
-# Left out of the small tier, and run on each merge.
+# What the small tier leaves out, on the servers that it has.
 REAL = (
     Part(
         "real",

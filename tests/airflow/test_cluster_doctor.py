@@ -1,6 +1,6 @@
 """The doctor's task: it reports what is new, tells each finding once, and obeys what a person accepted.
 
-What it finds is simulated: tests/contract finds it on real servers.
+What it finds is simulated: tests/real/cluster/test_doctor.py finds it on real servers.
 """
 
 from __future__ import annotations

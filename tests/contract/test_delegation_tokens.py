@@ -82,7 +82,7 @@ def test_a_token_is_renewed_by_its_renewer_alone(minicluster: Minicluster, tmp_p
 
 
 def test_a_token_is_cancelled_by_its_owner_and_its_renewer_alone(minicluster: Minicluster, fetched: Path) -> None:
-    """A principal as its owner is known over RPC alone."""
+    """Only over RPC does a NameNode know a principal as a token's owner."""
     token = chosen(minicluster, fetched)
     with (
         access_as(minicluster, "watcher") as watcher,
@@ -153,8 +153,10 @@ def standby_and_active(minicluster: Minicluster) -> tuple[str, str]:
 
 
 def test_a_token_that_is_made_over_rpc_names_both_principals(session: ClusterSession, minicluster: Minicluster) -> None:
-    """Of a proxy user's token the real user is the one who acts; its owner is the user whom he acts for. The renewer,
-    given as a principal, is a short name by the NameNode's own rules."""
+    """A proxy user's token has the user that it acts for as its owner, and the proxy user as its real user.
+
+    The renewer, given as a principal, is a short name by the NameNode's own rules.
+    """
     conf, gateway = HadoopConf(str(session.cluster.hadoop_conf_dir)), identity(minicluster, "gateway")
     own = made(session, conf, session.identity)
     proxied = made(session, conf, replace(gateway, do_as=getuser()))

@@ -48,7 +48,7 @@ def test_partitions_end_after_their_last_record(brokers: KafkaPolicy, who: Ident
 
 
 def test_what_a_transaction_has_not_committed_is_beyond_the_end(brokers: KafkaPolicy, who: Identity) -> None:
-    """It is for no query that reads committed records."""
+    """A query that reads committed records gets none of it, and must not count as behind."""
     with producer(brokers, who, transactional_id="open") as writer:
         writer.init_transactions()
         writer.begin_transaction()

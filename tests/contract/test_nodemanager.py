@@ -42,7 +42,7 @@ def test_its_containers_are_those_that_the_resourcemanager_lists(
     session: ClusterSession, node: NodeManager, living: Living, driver: LoggedContainer
 ) -> None:
     def tell_the_same() -> bool:
-        """One that is just being started is listed there, and does not run yet."""
+        """The ResourceManager lists a container that is just being started, and does not run yet."""
         containers = tuple(container.id for container in session.yarn.live_containers(living.application))
         seen = node.application(living.application)
         assert seen is not None

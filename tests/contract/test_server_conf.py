@@ -1,4 +1,4 @@
-"""What servers tell of the configuration that they run with is what the doctor's unit tests let them tell."""
+"""Real servers tell the configuration that simulated ones tell in the doctor's unit tests."""
 
 from __future__ import annotations
 

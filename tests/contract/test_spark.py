@@ -1,4 +1,4 @@
-"""What Spark does on YARN with what our spark-submit gave it, seen from its container, its pages and its RPC."""
+"""What Spark on YARN makes of our spark-submit, as its container, its pages and its RPC show it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_driver_shows_what_it_runs_with(session: ClusterSession, living: Livin
     answers: list[DriverFacts | Unasked] = []
 
     def answered() -> bool:
-        """It has five seconds, of which a busy machine needs some."""
+        """A driver that has not answered within five seconds, on a busy machine, is asked again."""
         answers.extend(driver_facts(session, [living.application]).values())
         return isinstance(answers[-1], DriverFacts)
 
@@ -116,7 +116,7 @@ def test_spark_counts_the_tasks_of_each_executor(pages: SparkPages) -> None:
 
 
 def test_a_driver_answers_a_push_and_its_executors_use_the_tokens(living: Living) -> None:
-    """First it answers a test of the channel, which brings none."""
+    """First it answers a test of the channel, which brings no tokens."""
     supervisor, session = living.supervisor, living.supervisor.session
     supervisor.run(Mode.WATCH)
     await_that(lambda: pushes(look(session, supervisor.spec).files, 1).answers, "its driver answers the test")

@@ -85,7 +85,7 @@ def cells(token: Token) -> list[str]:
 
 
 def written_again(file: Path) -> bytes:
-    """Return the bytes that result from the fields that were read, the passwords and the secret keys alone."""
+    """Return a file's bytes, made of nothing but the fields that were read, the passwords and the secret keys."""
     content = SecretBytes(file.read_bytes())
     credentials = HadoopCredentials.read(content)
     secrets = [(key.alias, JOB_KEY[: key.length]) for key in credentials.secret_keys]

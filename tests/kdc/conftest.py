@@ -17,7 +17,7 @@ from tests.live.realms import realm, using
 
 @pytest.fixture(scope="session")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    """One realm for all tests of this worker. Whoever changes a key or a limit does so to a principal of their own."""
+    """One realm for all tests of this worker: a test that changes a key or a limit has a principal of its own."""
     with realm(tmp_path_factory.mktemp("realm")) as kdc:
         yield kdc
 

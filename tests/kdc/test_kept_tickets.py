@@ -155,7 +155,7 @@ def test_a_realm_without_a_kdc_is_given_up_for_one_round_alone(kdc: Kdc, edge: I
 
 
 def test_a_silent_realm_delays_no_other_and_is_waited_for_once(kdc: Kdc, tmp_path: Path) -> None:
-    """The realm's seven principals come first; those that are not on their way by then ask nobody."""
+    """Its seven principals come first. Four ask at once; the other three, once it has not answered, ask no KDC."""
     silent = [kept(mute(kdc, number, tmp_path), tmp_path / f"mute{number}") for number in range(7)]
     streamer = kept(login(kdc, "streamer"), tmp_path / "streamer")
     with silent_realm(kdc, SILENT, tmp_path) as silence, ThreadPoolExecutor() as pool:

@@ -1,4 +1,4 @@
-"""Fixtures for recoveries on the minicluster: the cluster as a principal, and files that a killed writer left open."""
+"""Recoveries on the minicluster: the cluster as a principal, and files that a killed writer left open."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from getpass import getuser
+from pathlib import Path
+from shlex import join
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster import Minicluster, record
+from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import LeaseRules
@@ -32,11 +35,12 @@ HOME = f"/user/{getuser()}/recovery"
 HASTY = LeaseRules(
     min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
 )
+_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 
 
 @dataclass
 class Scene:
-    """The cluster as one principal."""
+    """The cluster as streamer, who owns the files."""
 
     cluster: Cluster
     hdfs: Hdfs
@@ -57,30 +61,32 @@ class Scene:
         return state
 
     def recover(
-        self, targets: Sequence[Target], limits: RecoveryLimits | None = None, watcher: Watcher | None = None,
+        self,
+        targets: Sequence[Target],
+        limits: RecoveryLimits | None = None,
         recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = NativeRecoverer,
-    ) -> RecoveryRun:  # fmt: skip
+    ) -> RecoveryRun:
         with (
             closing(recoverer(self.cluster, self.identity)) as opened,
             closing(Journal.begin(self.hdfs, self.journal, self.identity)) as journal,
         ):
             tools = Tools(self.rpc, opened, self.jmx.health, journal)
-            return execute_recoveries(targets, tools, limits or RecoveryLimits(), watcher or Watcher())
+            return execute_recoveries(targets, tools, limits or RecoveryLimits(), Watcher())
 
     def records(self, run: RecoveryRun) -> list[JournalRecord]:
         return [record for record in read_journal(self.hdfs, self.journal) if record.run == run.run_id]
 
 
 @contextmanager
-def scene(minicluster: Minicluster, who: str = "streamer") -> Iterator[Scene]:
-    with cluster(minicluster, who) as found, ExitStack() as opened:
+def scene(minicluster: Minicluster) -> Iterator[Scene]:
+    with cluster(minicluster) as found, ExitStack() as opened:
         web = (found.namenodes, found.watcher, found.tls)
         yield Scene(
             found,
             opened.enter_context(closing(Hdfs(*web))),
             opened.enter_context(closing(namenode_rpc(found, found.watcher))),
             opened.enter_context(closing(NameNodeJmx(*web))),
-            f"/user/{who if who == 'watcher' else getuser()}/leases",
+            f"/user/{getuser()}/leases",
         )
 
 
@@ -103,6 +109,15 @@ def paused(minicluster: Minicluster, daemon: str) -> Iterator[None]:
 def standby_first(minicluster: Minicluster, addresses: Sequence[str]) -> tuple[str, ...]:
     """Return these addresses of the NameNodes, of nn1 and then of nn2, with the standby's first."""
     return tuple(addresses if minicluster.active_namenode() == "nn2" else reversed(addresses))
+
+
+def hdfs_command(minicluster: Minicluster, folder: Path) -> str:
+    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it."""
+    script = folder / "hdfs"
+    java = join([*hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "client")])
+    script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {_DEBUG_ADMIN} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
 
 
 def new_folder(name: str) -> str:

@@ -36,10 +36,9 @@ _FETCHER = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"
 _PROGRAM = Path(__file__).parent / "hadoop_tokens" / "Tokens.java"
 
 
-def fetch(minicluster: Minicluster, file: Path, renewer: str | None = "yarn") -> Path:
+def fetch(minicluster: Minicluster, file: Path) -> Path:
     """Fetch a token with `hdfs fetchdt` as streamer: over RPC, so that the owner is the whole principal."""
-    renewal = ("--renewer", renewer) if renewer else ()
-    done = minicluster.hadoop_main(_FETCHER, *renewal, str(file), as_="streamer")
+    done = minicluster.hadoop_main(_FETCHER, "--renewer", "yarn", str(file), as_="streamer")
     assert done.returncode == 0, done.stderr
     file.chmod(0o600)
     return file

@@ -26,7 +26,7 @@ FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
 # A driver that left no error.
 BARE = "User application exited with status 1"
 CODE = "User class threw exception: java.lang.IllegalStateException: x"
-# Few looks, and a short proof of death: what is tested here are hours.
+# Few looks and a short proof of death: these tests live through hours.
 BRISK = replace(
     SPEC, watch=WatchPolicy(look_every=timedelta(seconds=10)), stop=StopPolicy(silence=timedelta(seconds=1))
 )

@@ -12,7 +12,7 @@ from tests.simulated.life import Life
 
 @pytest.fixture
 def life(monkeypatch: pytest.MonkeyPatch) -> Life:
-    """A stream that needs no KDC, a ticket is always available, and no patience: a wait moves its clock."""
+    """A stream that needs no KDC, because a ticket is always there, and no patience, because a wait moves its clock."""
     life = Life()
     # libkrb5 asks a KDC of its own accord: nothing can be handed to it in place of one.
     monkeypatch.setattr(tickets, "acquire", life.kdc.acquire)

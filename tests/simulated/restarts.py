@@ -87,7 +87,7 @@ SEES = Sight(looked=0.0, patience=PATIENCE)
 
 
 def dark(plans: Sequence[float | None], until: int, *, shared: bool = True) -> list[tuple[int, int]]:
-    """Return when which stream of a cluster is woken that nobody sees. Looks come often, and always in one order."""
+    """Return when each stream of a cluster that nobody sees is woken. Looks come often, and always in one order."""
     cluster, sights, woken = ClusterSight(0.0), [replace(SEES, shared=shared, plan=plan) for plan in plans], []
     for now in range(0, until, 5):
         for number, before in enumerate(sights):

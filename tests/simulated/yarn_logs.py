@@ -1,7 +1,8 @@
 """A NodeManager and a NameNode on loopback that show the logs of one container.
 
 Simulated because a real NodeManager neither sends a byte a second nor half a gigabyte, and aggregates its logs when it
-likes. Its pages are those of NMWebServices and LogToolUtils; that real ones are read is the business of tests/contract.
+likes. Its pages are those of NMWebServices and LogToolUtils; that real ones are read is the business of
+tests/contract/test_nodemanager.py.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Logs:
         self.files[f"{folder}/{name}"] = (FILES / file).read_bytes()
 
     def aggregate_after(self, requests: int) -> None:
-        """Put it there when HDFS has been asked so often."""
+        """Put it there after so many requests to HDFS."""
         seen = iter(range(requests))
         self.asked.append(lambda: self.aggregate() if next(seen, None) is None else None)
 

@@ -21,7 +21,7 @@ INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
 
 
 def test_a_fleet_without_kafka_submits_no_thousand_each_minute_and_is_back_in_five() -> None:
-    """A thousand streams, 2.5 hours; no attempt lasts for longer than a second, which is the most attempts."""
+    """A thousand streams, 2.5 hours; each attempt fails after a second, so there are as many as there can be."""
     answers, seen = START + 2.5 * HOUR, Counter[int]()
     for number in range(1000):
         ends = outage(f"stream-{number}", 2.5, timedelta(seconds=1), began=timedelta(milliseconds=number))
@@ -34,7 +34,7 @@ def test_a_fleet_without_kafka_submits_no_thousand_each_minute_and_is_back_in_fi
 
 
 def test_no_stream_of_a_dark_cluster_has_two_turns_more_than_another() -> None:
-    """Forty-five whose pauses are a quarter of an hour would take each turn, and the others had none."""
+    """By their pauses of a quarter of an hour alone, forty-five streams would take every turn, and the others none."""
     order = [number for _, number in dark([0.0] * 60, 7200)]
     assert order[:60] == list(range(60))
     turns = Counter(order)
@@ -44,7 +44,7 @@ def test_no_stream_of_a_dark_cluster_has_two_turns_more_than_another() -> None:
 
 
 def test_a_restart_that_becomes_due_takes_the_next_turn() -> None:
-    """Sixty streams that a defect of the watcher blinds take each turn; the one that is due was woken as often."""
+    """Sixty streams that their watcher does not see take turns; one has no more of them than others until it is due."""
     plan = 4000.0
     turns = [now for now, number in dark([None] * 59 + [plan], 5000, shared=False) if number == 59]
     before, after = [now for now in turns if now < plan], [now for now in turns if now >= plan]

@@ -382,7 +382,7 @@ BLOCKED = (
     ),
     Way("another principal, forced", (*blocked(), become_another_user, NEAR), (CHOWN,), (hand_the_folder_on,)),
     Way("gone", blocked(copy(EPOCHS, BACKUP), remove(EPOCHS)), ("restore the checkpoint",), PUT_BACK),
-    # Only a stream that has ended can be let start elsewhere: while it runs, it moves its checkpoint.
+    # Only a stream that has ended may start elsewhere: one that runs moves its checkpoint.
     Way("gone for good", blocked(remove(EPOCHS)), (ACCEPT,), (stop, STARTED, accept)),
     Way(
         "declared twice, restarted",
@@ -390,7 +390,7 @@ BLOCKED = (
         ("`kstream streams restart orders`",),
         (ask_for_a_restart,),
     ),
-    # Its horizon forces the restart: whatever preflight finds is better than a dead stream.
+    # Its horizon forces the restart: nothing that preflight finds is worse than a dead stream.
     Way("a queue drains, horizon", blocked(queue("DRAINING")), (), (NEAR,)),
     Way("no jar, horizon", blocked(need_a_jar), (), (NEAR,)),
     Way("no rights, horizon", blocked(refuse(f"rwx {CHECKPOINT}")), (), (NEAR,)),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
@@ -19,6 +19,7 @@ from airflow_kstream.model.stream_policies import RefreshPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.live.brief_clusters import brief_cluster
 from tests.live.faults.rows import rows_of
 from tests.live.streams import UNAWARE, at_pace, await_commits, look, rate_stream, reconciler
 from tests.tables import Row
@@ -64,13 +65,8 @@ class Pushed:
 
 def test_jobs_without_a_keytab_live_as_one_application(tmp_path: Path, row: Callable[[str], Row]) -> None:
     """Each life of their tokens has its failover, after which every connection needs a token that still lives."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path / "pushed", frozenset({Feature.HA}), INTERVAL, LIFE))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
-            _live(up, tmp_path, row)
-    finally:
-        up.down()
+    with brief_cluster(tmp_path / "pushed", INTERVAL, LIFE, frozenset({Feature.HA})) as up:
+        _live(up, tmp_path, row)
 
 
 def _live(minicluster: Minicluster, tmp_path: Path, row: Callable[[str], Row]) -> None:

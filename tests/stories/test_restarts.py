@@ -40,7 +40,8 @@ def test_a_stream_is_restarted_at_its_horizon_and_loses_and_doubles_no_row(strea
     before = stream.look()
     assert before.claim is not None
     assert before.current is not None
-    # Its tokens end in a week: the restart is planned at a share of that week that has passed. Clocks tell seconds.
+    # Its tokens end in a week. Planned at half of the time that has passed, the restart is due for certain: clocks
+    # tell whole seconds.
     passed = (before.now - before.claim.claimed_at) / stream.minicluster.plan.max_lifetime
     due = replace(stream.spec, restart=replace(stream.spec.restart, plan_ratio=passed / 2))
     hasty = Reconciler(replace(stream.subject, spec=due), tell=lambda line: None)
@@ -59,7 +60,7 @@ def test_a_stream_is_restarted_at_its_horizon_and_loses_and_doubles_no_row(strea
 
 
 def test_a_claim_whose_answer_is_lost_in_a_namenode_failover_is_gone_on_with(stream: Kept, tell: Tell) -> None:
-    """The NameNode granted the claim and is the standby before it could say so; the other one finds it taken."""
+    """The NameNode granted the claim and is the standby before it could say so; the other NameNode finds it taken."""
     with stream.restart(Moment.ANSWERED, claims) as restart:
         clock = Clock()
         active = stream.minicluster.failover()

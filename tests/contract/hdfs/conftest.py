@@ -1,4 +1,4 @@
-"""What the tests of HDFS share: sessions of two principals, a client of Hadoop's own, and files of one that is dead."""
+"""What the tests of HDFS share: sessions of two principals, a client of Hadoop's own, and a dead client's files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ODD = [f"{FOLDER}/odd/{name}" for name in ODD_NAMES]
 
 @pytest.fixture(scope="package")
 def abandoned(minicluster: Minicluster) -> tuple[str, str]:
-    """Two files of a killed writer, dead before any test begins: the NameNode believes that only a minute later."""
+    """Two files of a writer that was killed before any test begins: for a minute the NameNode takes it to be alive."""
     paths = (f"{HOME}/abandoned/one", f"{HOME}/abandoned/two")
     leave_open(minicluster, paths, 1000)
     return paths

@@ -1,4 +1,4 @@
-"""The DataNode: it alone knows how long a file is that is being written, and hands bytes over in three ways."""
+"""The DataNode: it alone knows the length of a file that is being written, and hands bytes over in three ways."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONTENT = b"".join(b"%09d a line of a log\n" % number for number in range(300_00
 
 
 def by_rpc(session: LeaseSession) -> ReplicaLengths:
-    """Return lengths by RPC alone: WebHDFS, which would be asked next, is nowhere."""
+    """Return lengths by RPC alone: no WebHDFS server listens where they would be looked up next."""
     assert session.rpc
     nowhere = LeaseHdfsPool(("http://localhost:1",), session.identity, session.cluster.tls, 1)
     return ReplicaLengths(session.rpc, nowhere)
@@ -120,7 +120,7 @@ def test_a_paused_datanode_leaves_a_length_unknown_and_ends_a_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """By RPC, and then by HTTP."""
-    # It never answers: how long it is waited for does not matter here.
+    # It never answers; how long the client waits for it does not matter here.
     monkeypatch.setattr("airflow_kstream.clients.hdfs.webhdfs.CONNECT_AND_READ_SECONDS", (5, 2))
     path = f"{folder}/behind"
     client.leave(path, 100)

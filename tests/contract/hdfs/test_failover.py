@@ -1,6 +1,6 @@
-"""Two NameNodes, of which one becomes active in the other's place, or is frozen.
+"""Two NameNodes: one becomes active in the other's place, or is frozen.
 
-A failover renews every lease: what waits for the soft limit of leases comes long after this.
+A failover renews every lease, so the test that waits for the soft limit of leases comes long after these.
 """
 
 from __future__ import annotations

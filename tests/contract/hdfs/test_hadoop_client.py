@@ -43,7 +43,7 @@ def read(session: LeaseSession, path: str) -> bytes:
 def test_a_killed_clients_files_stay_open_by_its_name_with_what_it_flushed(
     owner: LeaseSession, superuser: LeaseSession, client: Writer, short_lived: Writer, folder: str
 ) -> None:
-    """Those that it created, and one that it opened again at its end."""
+    """Both the one that it created and the one that it opened again to append."""
     created, appended = f"{folder}/created", f"{folder}/appended"
     client.leave(appended, 100)
     client.close(appended)
@@ -114,7 +114,7 @@ def test_a_task_interrupted_in_close_leaves_its_file_open_while_its_client_lives
     owner: LeaseSession, superuser: LeaseSession, client: Writer, folder: str, tmp_path: Path
 ) -> None:
     """A leak of Flink's BucketingSink: close() is interrupted, the restored task renames the file, and the client goes
-    on with its other streams. Whoever wants the file is refused in words that triage knows.
+    on with its other streams. A client that wants the file is refused in words that triage knows.
     """
     client.leave(f"{folder}/other", 10)
     bucket = leave_bucket(client, folder, valid_length=1000, flushed=1700)

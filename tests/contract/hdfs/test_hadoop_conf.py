@@ -14,7 +14,7 @@ from tests.live.streams import cluster
 from tests.run_folder import java_options
 
 JARS = Path(pyspark.__file__).parent / "jars"
-# The table has the temporary folder of a JVM that nobody told another one.
+# The table has the temporary folder that a JVM has by default; the test run's is another one.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", *java_options(), "-Djava.io.tmpdir=/tmp")
 ASK = """
 import org.apache.hadoop.conf.Configuration;
@@ -35,7 +35,7 @@ public class Ask {
 def test_hadoop_reads_each_property_as_the_table_says(tmp_path: Path) -> None:
     for name, content in (files() | {"Ask.java": ASK % TOO_DEEP}).items():
         (tmp_path / name).write_text(content)
-    # Java compiles the program at its start: of Spark's jars no more than it needs.
+    # Java compiles the program at its start, so it gets no more of Spark's jars than it needs.
     jars = (jar for name in ("hadoop-client", "slf4j", "log4j") for jar in JARS.glob(f"{name}*.jar"))
     classpath = os.pathsep.join(map(str, (tmp_path, *jars)))
     asked = subprocess.run(

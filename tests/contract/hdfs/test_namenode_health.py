@@ -56,7 +56,7 @@ def test_in_safe_mode_it_recovers_and_writes_nothing_and_tells_of_files(
 
 
 def test_it_tells_the_time_and_its_name_for_us(owner: LeaseSession) -> None:
-    """By hadoop.security.auth_to_local, a principal's short name is the user's who runs the minicluster."""
+    """hadoop.security.auth_to_local makes a principal's short name that of the user who runs the minicluster."""
     assert abs(owner.base.hdfs.now() - datetime.now(UTC)) < timedelta(seconds=30)
     assert owner.base.hdfs.user() == getuser()
 

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from shlex import join
 
 import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, NativeRecoverer
-from airflow_kstream.minicluster import Minicluster, record
-from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
@@ -21,13 +19,12 @@ from airflow_kstream.model.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import HOME
 from tests.live.odd_names import ODD_NAMES
-from tests.live.recovering import lease_session, paused, stuck
+from tests.live.recovering import hdfs_command, lease_session, paused, stuck
 from tests.live.streams import await_that
 from tests.live.writers import Writer, native_writer, pattern
 from tests.live.writers.hadoop_says import ask
 
 NAMES = (*ODD_NAMES, "50%25", "currently owned by X on Y")
-DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 
 
 def recovering(session: LeaseSession, paths: Sequence[str]) -> list[Answer]:
@@ -47,15 +44,6 @@ def state(session: LeaseSession, path: str) -> FileState:
     (state,) = session.states.states([path])
     assert isinstance(state, FileState), state
     return state
-
-
-def hdfs_command(minicluster: Minicluster, folder: Path) -> str:
-    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it."""
-    script = folder / "hdfs"
-    java = join([*hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "client")])
-    script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {DEBUG_ADMIN} "$@"\n')
-    script.chmod(0o755)
-    return str(script)
 
 
 # Probes.
@@ -221,7 +209,7 @@ def test_a_truncation_whose_client_is_gone_is_open_until_it_is_recovered(
 def test_a_snapshots_file_counts_as_closed_and_grows_with_the_open_one(
     minicluster: Minicluster, owner: LeaseSession, client: Writer, folder: str
 ) -> None:
-    """With dfs.namenode.snapshot.capture.openfiles it keeps its length of then: test_files_on_three_datanodes.py."""
+    """With dfs.namenode.snapshot.capture.openfiles it keeps its length: see test_files_on_three_datanodes.py."""
     path, held = f"{folder}/part", f"{folder}/.snapshot/then/part"
     client.leave(path, 100)
     assert ask(minicluster, "PUT", folder, "hdfs", op="ALLOWSNAPSHOT").ok

@@ -1,5 +1,6 @@
-"""One cluster for all faults that a worker tries, and one stream, whose requests go through proxies. A plugin: the
-faults that CI tries and the rest of the suite are in two folders."""
+"""One cluster for all faults that a worker tries, and one stream, whose requests go through proxies. A plugin, because
+tests/real/faults and tests/slow/faults share them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fleets to look at: one with everything that a page shows, one with many streams."""
+"""What pages look at: a stream in trouble, a large fleet, and what tasks keep of files and tickets."""
 
 from __future__ import annotations
 
@@ -7,39 +7,12 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.model.event import EventKind, Over
-from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.submission import ExplainedSubmission, Origin
-from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of
-from tests.live.pages.stored import DAY, HOUR, NOW, Stored, healthy, in_state, self_renewing, store, troubled
-
-
-def show() -> list[Stored]:
-    """Return a stream for each thing that the fleet's page tells."""
-    return [
-        stalled(),
-        blocked(),
-        soon(),
-        pushed(),
-        held(),
-        stopped(),
-        backing_off(),
-        in_state(healthy("prod", "refunds", 2), "starting", "generation 2 starts", pulse="STARTING", batches=()),
-        replace(healthy("lab", "visits"), task=""),
-        self_renewing("prod", "inventory"),
-        self_renewing("prod", "prices"),
-        healthy("lab", "trials"),
-    ]
-
-
-def stalled() -> Stored:
-    it = healthy("prod", "clicks")
-    why, batches = "batch 180 is in flight for 1h 12m, longer than 10m 0s", (*it.state.batches, 4320.0)
-    return troubled(it, EventKind.STALLED, why, pulse="STALLED", batches=batches)
+from tests.live.pages.stored import DAY, HOUR, NOW, Stored, healthy, troubled
 
 
 def blocked() -> Stored:
@@ -85,40 +58,6 @@ def ending(it: Stored, ends: Horizon, issued: datetime) -> Stored:
     """Return the stream with this horizon."""
     state = replace(it.state, horizon=ends.hard, plan=ends.plan)
     return replace(it, state=state, facts=replace(it.facts, horizon=ends, issued=issued, claimed=issued))
-
-
-def soon() -> Stored:
-    end = NOW + 14 * HOUR
-    ends = Horizon(HorizonReason.SERVICE_TOKEN, end, end - 8 * HOUR, end - 2 * HOUR, token="HBASE_AUTH_TOKEN")
-    return ending(healthy("prod", "payments", 4), ends, NOW - 4.3 * DAY)
-
-
-def pushed() -> Stored:
-    end = NOW + 6.5 * DAY
-    ends = Horizon(HorizonReason.NOT_PUSHED, end, end - 3 * DAY, end - HOUR, push=NOW + 11 * HOUR)
-    refreshed = Refreshed(12 * HOUR, 12 * HOUR, 11 * HOUR, 5 * DAY, DAY).to_json()
-    it = ending(healthy("prod", "shipments", 1), ends, NOW - 12 * HOUR)
-    return replace(it, more={**it.more, "refreshed": refreshed})
-
-
-def wanted(it: Stored, desired: Desired) -> Stored:
-    return replace(it, state=replace(it.state, desired=desired), facts=replace(it.facts, desired=desired))
-
-
-def held() -> Stored:
-    it = in_state(healthy("prod", "returns"), "held", "held by maria: Kafka is moved")
-    return wanted(it, Desired(DesiredState.HELD, 0, "maria", NOW - 2 * HOUR, "Kafka is moved"))
-
-
-def stopped() -> Stored:
-    nothing = {"pulse": "", "horizon": None, "plan": None, "batches": (), "application": None}
-    it = in_state(healthy("lab", "sessions"), "stopped", "stopped by jo: the source is gone", **nothing)
-    return wanted(it, Desired(DesiredState.STOPPED, 0, "jo", NOW - 30 * DAY, "the source is gone"))
-
-
-def backing_off() -> Stored:
-    why = "generation 9 ended: memory: killed by YARN for exceeding memory limits. Its next start is in 3m 20s"
-    return in_state(healthy("prod", "stock", 9), "backing off", why, pulse="UNKNOWN", horizon=None, plan=None)
 
 
 def many(number: int) -> list[Stored]:
@@ -227,8 +166,3 @@ def found_tickets() -> dict[str, Any]:
         **{key_of(TICKET, str(each["principal"])): each for each in (fresh, failing)},
         **{key_of(KEYTAB, f"{each['principal']} {each['keytab']}"): each for each in (keytab, works)},
     }
-
-
-def store_show(home: AirflowHome) -> None:
-    """Store a fleet with everything that the pages show."""
-    store(home, show(), {"prod": {"leases-prod": found_files(), "tickets-prod": found_tickets()}})

@@ -90,21 +90,10 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
     return Stored(cluster, name, state, facts, more={"pulse_why": "batch 179 is committed"})
 
 
-def self_renewing(cluster: str, name: str) -> Stored:
-    """Return a stream with a keytab."""
-    it = healthy(cluster, name, 1)
-    facts = replace(it.facts, credentials="keytab", horizon=Horizon(HorizonReason.NONE), reason="nothing runs")
-    return replace(it, state=replace(it.state, horizon=None, plan=None), facts=facts)
-
-
 def troubled(it: Stored, kind: EventKind, why: str, since: datetime = NOW - HOUR, **state: Any) -> Stored:
     """Return the stream with an event that lasts."""
     lasting = Lasting(kind, since, why)
     return replace(it, told=Ledger({lasting.key: lasting}, 1), state=replace(it.state, **state))
-
-
-def in_state(it: Stored, state: str, verdict: str, **more: Any) -> Stored:
-    return replace(it, state=replace(it.state, state=state, verdict=verdict, **more))
 
 
 def keys_of(it: Stored) -> dict[str, Any]:

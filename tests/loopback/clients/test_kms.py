@@ -1,4 +1,7 @@
-"""A KMS that refuses, answers strangely or is down; how a real one answers is the business of tests/slow/clusters."""
+"""A KMS that refuses, answers strangely or is down.
+
+How a real one answers is the business of tests/slow/clusters/three_datanodes/test_encryption_zones.py.
+"""
 
 from __future__ import annotations
 

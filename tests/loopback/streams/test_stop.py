@@ -32,8 +32,6 @@ APP = "application_1_0001"
 SPEC = replace(TICKET_SPEC, checkpoints=(), stop=StopPolicy(signal_grace=timedelta(), kill_wait=timedelta(seconds=5)))
 ABSENT = {"RemoteException": {"exception": "YarnException", "message": "Trying to signal an absent container"}}
 
-ENDS = KafkaEnds(CLUSTER.watcher)
-
 
 @pytest.mark.parametrize(
     "answer",

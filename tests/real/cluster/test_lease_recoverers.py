@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from shlex import join
 
 import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
-from airflow_kstream.minicluster import Minicluster, record
-from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
 from tests.live.odd_names import ODD_NAMES
-from tests.live.recovering import Scene, new_folder, scene, stuck, the_one
+from tests.live.recovering import Scene, hdfs_command, stuck, the_one
 from tests.live.writers import leave_open
 
-_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
-
 
 @pytest.fixture
-def streamer(minicluster: Minicluster) -> Iterator[Scene]:
-    with scene(minicluster) as found:
-        yield found
-
-
-@pytest.fixture
-def folder(request: pytest.FixtureRequest) -> str:
-    return new_folder(request.node.originalname)
-
-
-@pytest.fixture
-def hdfs_command(minicluster: Minicluster, tmp_path: Path) -> str:
-    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it."""
-    script = tmp_path / "hdfs"
-    java = join([*hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "client")])
-    script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {_DEBUG_ADMIN} "$@"\n')
-    script.chmod(0o755)
-    return str(script)
-
-
-@pytest.fixture
-def debug(hdfs_command: str) -> Callable[[Cluster, Identity], DebugRecoverer]:
-    return lambda found, identity: DebugRecoverer(found, identity, binary=hdfs_command)
+def debug(minicluster: Minicluster, tmp_path: Path) -> Callable[[Cluster, Identity], DebugRecoverer]:
+    command = hdfs_command(minicluster, tmp_path)
+    return lambda found, identity: DebugRecoverer(found, identity, binary=command)
 
 
 def test_hadoops_own_tool_leads_to_the_same_recovery(

@@ -23,21 +23,10 @@ from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.tools import Tools
-from tests.live.recovering import Scene, new_folder, outcomes, scene, stuck, the_one
+from tests.live.recovering import Scene, outcomes, stuck, the_one
 from tests.live.streams import await_that
 from tests.live.writers import native_writer, pattern
 from tests.live.writers.hadoop_says import content
-
-
-@pytest.fixture
-def streamer(minicluster: Minicluster) -> Iterator[Scene]:
-    with scene(minicluster) as found:
-        yield found
-
-
-@pytest.fixture
-def folder(request: pytest.FixtureRequest) -> str:
-    return new_folder(request.node.originalname)
 
 
 def hasty(deadline: float = 900, **pauses: float) -> RecoveryLimits:

@@ -1,4 +1,4 @@
-"""The faults that CI tries on a real cluster: one stream is restarted again and again, and loses and doubles no row."""
+"""Faults on a real cluster: one stream is restarted again and again, and loses and doubles no row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Each alert fires and ends on a real Airflow and a real cluster: causes are made, told, undone, and told again.
 
 Not made here: `environment` needs three streams that end within ten minutes, `queued_too_long` a full queue. Their
-tests are in virtual time and in the fault suite. That a killed triggerer is an alert of Prometheus is seen in
-tests/slow/monitoring.
+tests are in virtual time: tests/simulation/test_fleets.py and tests/airflow/test_waiting_tasks.py. That a killed
+triggerer is an alert of Prometheus is seen in tests/slow/monitoring.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.supervise.tokens import files
+from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import await_that
 from tests.live.token_makers import access_as, chosen, issue, standing
 
@@ -20,13 +21,8 @@ SECOND = timedelta(seconds=1)
 @pytest.fixture
 def fleeting(tmp_path: Path) -> Iterator[Minicluster]:
     """A minicluster with one NameNode whose tokens live for seconds."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path / "fleeting", frozenset(), 12 * SECOND, 18 * SECOND))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
-            yield up
-    finally:
-        up.down()
+    with brief_cluster(tmp_path / "fleeting", 12 * SECOND, 18 * SECOND) as up:
+        yield up
 
 
 def test_a_tokens_last_renewal_ends_at_its_max_date(fleeting: Minicluster, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import yaml
 from typer.testing import CliRunner
 
 from airflow_kstream.cli.ticket_check import check
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.horizon import HorizonReason
@@ -30,6 +30,7 @@ from airflow_kstream.supervise.streams.desired import request_restart, set_desir
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
+from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import (
     BRISK_RESTART,
     await_commits,
@@ -54,13 +55,8 @@ BLUR = timedelta(seconds=30)
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     """A minicluster with one NameNode and short-lived tokens that have to be issued again and again."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("brief"), frozenset(), INTERVAL, 3 * INTERVAL))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
-            yield up
-    finally:
-        up.down()
+    with brief_cluster(tmp_path_factory.mktemp("brief"), INTERVAL, 3 * INTERVAL) as up:
+        yield up
 
 
 def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:

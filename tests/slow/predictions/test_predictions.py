@@ -1,7 +1,7 @@
 """The end of each kind of credentials: foretold by a watcher, let happen, and held against each other.
 
 Idle connections are closed at once in these jobs: a server does not check the token of an open one again, so a busy job
-outlives its tokens until it connects anew (the fault suite's "NameNode failover after token death").
+outlives its tokens until it connects anew (tests/slow/faults/test_dead_tokens.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.horizon import HorizonReason
@@ -31,6 +31,7 @@ from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCr
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.watch import Watch
+from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import BRISK_RESTART, at_pace, await_commits, await_that, rate_stream, reconciler
 from tests.tables import Row
 
@@ -106,13 +107,8 @@ class Doomed:
 @pytest.fixture
 def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Minicluster]:
     """A minicluster with one NameNode, whose tokens live for minutes: a renew interval and a life."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path / "mortal", frozenset(), *request.param))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
-            yield up
-    finally:
-        up.down()
+    with brief_cluster(tmp_path / "mortal", *request.param) as up:
+        yield up
 
 
 @pytest.fixture

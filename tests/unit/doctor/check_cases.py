@@ -33,7 +33,7 @@ from tests.simulated.doctor_facts import (
 
 ERROR, WARNING, NOTE = Severity
 OLD = HadoopVersion("2.7.7")
-_ATTEMPTS, _WINDOW = "spark.yarn.maxAppAttempts", "spark.yarn.am.attemptFailuresValidityInterval"
+_ATTEMPTS = "spark.yarn.maxAppAttempts"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The check of a connection proves that a claim in its state_dir is granted to one supervisor alone.
 
-The servers are simulated: an HttpFS is no part of the minicluster, where tests/contract checks the real connection.
+The servers are simulated: an HttpFS is no part of the minicluster, whose real connection
+tests/contract/test_connection.py checks.
 """
 
 from __future__ import annotations

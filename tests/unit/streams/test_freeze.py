@@ -1,7 +1,7 @@
 """A person's brake on a cluster: while it holds, no supervisor changes anything, and everybody says so.
 
 Servers are simulated, because the moments between a look, a word and a step are what is tested; that words lie as
-files on a real HDFS is the business of tests/contract.
+files on a real HDFS is the business of tests/contract/hdfs/test_namenode_files.py.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from tests.simulated.yarn import (
     watched,
 )
 
-FIVE_DAYS, SIX_DAYS = timedelta(days=5), timedelta(days=6)
 RUNNING, ACCEPTED, FAILED = ApplicationState.RUNNING, ApplicationState.ACCEPTED, ApplicationState.FAILED
 FIRST_LOOK = Looks()
 

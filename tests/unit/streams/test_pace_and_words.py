@@ -19,7 +19,7 @@ from tests.simulated.life import SPEC, Life
 from tests.simulated.restarts import breaking, dead, noted, step
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, past_end, watched
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 CODE = "User class threw exception: java.lang.IllegalStateException: x"
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 

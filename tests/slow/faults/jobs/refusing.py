@@ -1,6 +1,7 @@
 """The stream of plain_rate.py in a driver that refuses all tokens, but takes the test of the channel.
 
-No supervisor of ours makes tokens that a driver refuses; tests/contract refuses others' for real.
+No supervisor of ours makes tokens that a driver refuses. In
+tests/real/cluster/test_token_pushes.py one refuses, for real, what others made.
 """
 
 import runpy
