@@ -73,7 +73,8 @@ def _connection(conn_id: str, otherwise: str) -> Connection:
         with _environment(_AIRFLOWS_OWN):
             return BaseHook.get_connection(conn_id)
     except AirflowException as error:
-        raise InvalidInput(f"{otherwise}: {error}", tried="read an Airflow connection") from error
+        # Airflow says the same of a database that can't be read.
+        raise InvalidInput(f"{otherwise}, or Airflow's database can't be read: {error}") from error
 
 
 @contextmanager

@@ -13,9 +13,15 @@ _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 
 
 def jar_versions(names: Iterable[str]) -> Mapping[str, str]:
-    """Return the version of each artifact by the names of jars: `httpclient-4.5.14.jar` is httpclient's 4.5.14."""
-    found = (match for name in names if (match := _JAR.fullmatch(name)))
-    return {match["name"]: match["version"] for match in found}
+    """Return the version of each artifact by the names of jars: `httpclient-4.5.14.jar` is httpclient's 4.5.14.
+
+    Of two of one artifact the first counts, as for a JVM whose class path this is.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        if match := _JAR.fullmatch(name):
+            found.setdefault(match["name"], match["version"])
+    return found
 
 
 def hadoop_in(versions: Mapping[str, str]) -> HadoopVersion | None:

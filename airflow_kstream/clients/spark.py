@@ -19,6 +19,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.formats.launch_log import launch_tokens
+from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
@@ -31,9 +32,9 @@ _INHERITED = (
 _JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
 # How many lines of what a client said are reported.
 _SAID = 30
-# What names the error: what spark-submit says itself and what ended its JVM, else any exception.
-_ERRORS = (re.compile(r"^(Error: |Exception in thread )"), re.compile(r"Exception\b"))
-_USAGE = re.compile(r"^Usage: spark-submit .*", re.MULTILINE | re.DOTALL)
+# What spark-submit says itself, and what ended its JVM.
+_ERROR = re.compile(r"Error: |Exception in thread ")
+_USAGE = re.compile(r"^Usage: spark-submit .*(?:\n(?:(?:Usage: |Options:|[ \t]).*)?)*", re.MULTILINE)
 _FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
@@ -233,7 +234,7 @@ def _told(log: str) -> str:
 
     Frames of stack traces and spark-submit's usage are left out: they would push the errors out of it.
     """
-    lines = [line for line in _USAGE.sub("", log).splitlines() if not _FRAME.match(line)]
-    first = next((n for sign in _ERRORS for n, line in enumerate(lines) if sign.search(line)), None)
+    lines = [line for line in _USAGE.sub("", without_secrets(log)).splitlines() if not _FRAME.match(line)]
+    first = next((number for number, line in enumerate(lines) if _ERROR.match(line)), None)
     said = lines[-_SAID:] if first is None else lines[first:]
     return "\n".join(said if len(said) <= _SAID else [*said[: _SAID // 2], "...", *said[-_SAID // 2 :]]).rstrip()

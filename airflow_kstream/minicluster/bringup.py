@@ -45,11 +45,12 @@ class Preparation:
 
 
 def begin(plan: MiniclusterConfig) -> Site:
-    """Lay out folders, ports and configuration. Raises MiniclusterError: when a minicluster runs in the folder."""
+    """Lay out folders, ports and configuration. Raises MiniclusterError: when a minicluster runs in the folder, or it
+    is no folder for one."""
     folders = Folders(plan.root)
     if processes(folders):
         raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")
-    folders.close()
+    folders.make_private()
     folders.create()
     site = Site(plan, free_ports(port_names()))
     record.write_site(site)

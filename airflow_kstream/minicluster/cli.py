@@ -76,7 +76,7 @@ def up(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     console = Console()
-    if Folders(plan.root).close():
+    if Folders(plan.root).make_private():
         console.print(f"{plan.root} was open to other users: it is yours alone now.", soft_wrap=True, markup=False)
     with shown(console) as listener:
         minicluster = Minicluster.up(plan, listener)

@@ -118,16 +118,18 @@ class Folders:
         classes = (self.hadoop_classes, self.kafka_classes)
         return (self.client_conf, self.daemon_conf, self.tls, self.logs, self.run, self.data, self.temporary, *classes)
 
-    def close(self) -> bool:
+    def make_private(self) -> bool:
         """Make the root if it is missing, and close it to other users: YARN's store in it holds keys and tokens.
 
-        Returns True if it was open. Raises MiniclusterError: when it is another user's.
+        Returns True if it was open. Raises MiniclusterError: when it is another user's, or holds other things.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = self.root.stat()
         if found.st_uid != os.getuid():
             raise MiniclusterError(f"{self.root} belongs to another user: choose a folder of your own")
         was_open = bool(stat.S_IMODE(found.st_mode) & 0o077)
+        if was_open and any(self.root.iterdir()) and not self.record.exists():
+            raise MiniclusterError(f"{self.root} is open to other users and holds other things: choose an empty folder")
         if was_open:
             self.root.chmod(0o700)
         return was_open

@@ -91,7 +91,7 @@ class CredentialError(KstreamError):
 
 
 class SubmissionFailed(KstreamError):
-    """A failed spark-submit, with the tail of its output, or why it can't be started."""
+    """A failed spark-submit, with what it said of its end, or why it can't be started."""
 
     retryable = True
 

@@ -14,7 +14,7 @@ class SparkInstallation:
     It is what the client told when it was asked, or what its folder shows. What is empty or None is not known.
     `home` is its SPARK_HOME, `conf_dir` the folder of its spark-defaults.conf, `class_path` what its JVM loads after
     that folder. `version` begins with Spark's major and minor number; `hadoop` is the version of the Hadoop client on
-    the class path.
+    the class path. `trouble` is why it could not be asked now.
     """
 
     binary: str
@@ -23,6 +23,7 @@ class SparkInstallation:
     class_path: tuple[str, ...] = ()
     version: tuple[int, ...] = ()
     hadoop: HadoopVersion | None = None
+    trouble: str = ""
 
     @property
     def jars(self) -> str:

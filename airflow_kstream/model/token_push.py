@@ -33,7 +33,7 @@ class TokenPush:
 class Pushes:
     """The pushes to one generation, oldest first, and the ids of those that its driver applied or refused.
 
-    `failed` are the attempts that brought nothing to push, because no tokens could be made.
+    `failed` are the attempts that brought nothing: no tokens could be made, or they were taken back.
     """
 
     pushed: tuple[TokenPush, ...] = ()

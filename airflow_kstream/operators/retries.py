@@ -68,11 +68,11 @@ def hopeless_is_final(execute: Callable[..., Any]) -> Callable[..., Any]:
     """Let this method fail its task at once, in Airflow's own way, with an error that a retry can't help."""
 
     @wraps(execute)
-    def executed(*args: Any, **kwargs: Any) -> Any:
+    def executed(task: KstreamOperator, *args: Any, **kwargs: Any) -> Any:
         try:
-            return execute(*args, **kwargs)
+            return execute(task, *args, **kwargs)
         except KstreamError as error:
-            if _hope(error):
+            if _hope(error) or not task.fails_at_once:
                 raise
             raise AirflowFailException(str(error)) from error
 
@@ -88,6 +88,7 @@ class KstreamOperator(BaseOperator):
 
     def __init__(self, *, retry_policy: RetryPolicy | None = RETRY_IF_IT_HELPS, **kwargs: Any) -> None:
         super().__init__(**argument_of(retry_policy), **kwargs)
+        self.fails_at_once = retry_policy is not None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -105,13 +106,18 @@ class KstreamOperator(BaseOperator):
                 inspect.signature(getattr(self, next_method)).bind(context, **(next_kwargs or {}))
         except (AttributeError, TypeError) as error:
             raise _lost(f"this release can't resume with {next_method}: {error}") from error
-        resume = super().resume_execution
         try:
-            return (resume if _IS_ASKED else hopeless_is_final(resume))(next_method, next_kwargs, context)
+            return self._resume(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
             raise
         except TaskDeferralError as error:
             raise _lost(f"its trigger failed or can't be read by this release: {error}") from error
+
+    def _resume(self, *given: Any) -> Any:
+        return super().resume_execution(*given)
+
+    if not _IS_ASKED:
+        _resume = hopeless_is_final(_resume)
 
 
 def _lost(why: str) -> KstreamError:

@@ -17,7 +17,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spark_installation import SparkInstallation
@@ -83,6 +83,24 @@ def test_a_client_that_tells_nothing_is_known_by_its_own_folder_alone(tmp_path: 
     assert (told.home, told.conf_dir, told.version) == (str(own.path), f"{own.path}/conf", (3, 5))
     assert installation(parcel.submit) == SparkInstallation(parcel.submit)
     assert client_defaults(installation(parcel.submit)) == {}
+
+
+def test_a_script_that_hands_no_variable_on_still_tells_its_version(tmp_path: Path) -> None:
+    """So does one that starts a Spark in a container. From Spark 4 on nothing else is needed for secrets."""
+    home = SparkHome(tmp_path / "spark", "4.0.1").made()
+    client = executable(tmp_path / "spark-submit", f'#!/bin/sh\nexec env -i {home.submit} "$@"\n')
+    assert installation(client) == SparkInstallation(client, version=(4, 0))
+    assert not require_client(run_of(SECRET, client)).obstacle
+
+
+def test_a_client_that_cannot_be_started_now_is_asked_again(tmp_path: Path) -> None:
+    home = SparkHome(tmp_path / "spark").made()
+    client = executable(tmp_path / "spark-submit", "no program")
+    with pytest.raises(Unavailable, match=f"ask {client} which Spark it runs: "):
+        require_client(run_of(SECRET, client))
+    assert not require_client(run_of(TICKET_SPEC, client)).obstacle
+    executable(Path(client), f'#!/bin/sh\nexec {home.submit} "$@"\n')
+    assert installation(client).version == (3, 5)
 
 
 def test_an_older_client_gets_its_own_defaults_below_the_secrets(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.spark_installation import SparkInstallation
 from airflow_kstream.model.submission import Submission
 
@@ -17,6 +18,8 @@ def with_client_defaults(plan: Submission, client: SparkInstallation | None) -> 
 
     `client` is None before the client was asked: then nothing is an obstacle yet. The defaults are the host's, so they
     belong to no declaration and to no fingerprint of one.
+
+    Raises Unavailable: when the client could not be asked now, and there are secrets.
     """
     if not plan.secret_conf:
         return plan
@@ -25,6 +28,8 @@ def with_client_defaults(plan: Submission, client: SparkInstallation | None) -> 
             f"the client's own spark-defaults.conf holds below the secrets; {plan.binary} tells which when it submits"
         )
         return replace(plan, notes=(*plan.notes, note))
+    if client.trouble:
+        raise Unavailable(client.trouble, tried=f"ask {plan.binary} which Spark it runs")
     if client.version >= _READS_BOTH:
         return plan
     if not client.version or not client.conf_dir:

@@ -146,7 +146,7 @@ def _trouble(policy: RefreshPolicy, known: Pushes, refresh: Refresh, now: dateti
     if vain[-1].id in known.refused:
         return "its driver refused the tokens that were pushed last"
     if vain[-1] in known.failed:
-        return "no fresh tokens could be made"
+        return "no fresh tokens could be made, or its driver had not taken them when the next were due"
     what = "whether it takes fresh tokens" if not known.answers else "to the tokens that were pushed"
     return f"its driver has not answered {what} since {vain[0].at:%Y-%m-%d %H:%M:%S} UTC"
 

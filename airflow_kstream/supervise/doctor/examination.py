@@ -63,8 +63,8 @@ def examine_cluster(cluster: Cluster, subjects: Subjects = Subjects(), client: s
 def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[str, ...]]:
     """Return what each stream has to expect, or one of them: sentences with dates; none for who has nothing to.
 
-    It is for looks that come often: no key is tried at the KDC. It raises nothing, and tells nothing of what it can't
-    ask: a look must not fail for what is only foretold.
+    It is for looks that come often: no key is tried at the KDC, and no client is started. It raises nothing, and tells
+    nothing of what it can't ask: a look must not fail for what is only foretold.
     """
     try:
         with at_most(_PATIENCE):
@@ -83,13 +83,13 @@ def foretold(report: DoctorReport) -> Mapping[str, tuple[str, ...]]:
 def cluster_facts(
     session: ClusterSession, subjects: Subjects = Subjects(), client: str = "", *, tries_keys: bool = True
 ) -> ClusterFacts:
-    """Return all facts; with `tries_keys` off, none for which somebody has to log in at the KDC again.
+    """Return all facts; with `tries_keys` off, none that needs another login at the KDC, or a JVM.
 
     Raises NotFound: when there is no such stream or application.
     """
     cluster, now = session.cluster, datetime.now(UTC)
     servers = server_facts(session)
-    here = asked("a Spark client on this host", lambda: spark_client(cluster, client))
+    here = asked("a Spark client on this host", lambda: spark_client(cluster, client, starts=tries_keys))
     population = _population(session, subjects)
     streams = asked("the streams", lambda: _streams(session, population, here, now))
     users = _keytab_users(session, population) if tries_keys else ()

@@ -11,12 +11,13 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.kerberos.service_names import requested_host
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.clients.spark_installations import client_defaults, installation
+from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.cluster_facts import EffectiveConf, KeytabFacts, Property, ServiceName, SparkClient
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.finding import Concern, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.spark_installation import SparkInstallation
 from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.supervise.doctor.asking import asked
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
@@ -67,10 +68,13 @@ def _enctypes(path: str, principal: str) -> tuple[int, ...]:
         return ()
 
 
-def spark_client(cluster: Cluster, named: str = "") -> SparkClient:
-    """Return the Spark client of this host. Raises InvalidInput: when it has none."""
+def spark_client(cluster: Cluster, named: str = "", *, starts: bool = True) -> SparkClient:
+    """Return the Spark client of this host, as it tells when it `starts`, or as its folder shows.
+
+    Raises InvalidInput: when this host has none.
+    """
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
-    client = installation(binary)
+    client = installation(binary) if starts else known_installation(binary) or SparkInstallation(binary)
     where = f"no jar of {client.home} names it" if client.home else f"{binary} does not tell where its jars are"
     conf = asked("the conf folder of the connection", lambda: _conf_folder(cluster))
     return SparkClient(binary, client.hadoop or Unasked(_HADOOP, where), conf, client_defaults(client))

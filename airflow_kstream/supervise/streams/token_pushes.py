@@ -62,7 +62,8 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
         story.record(f"pushed no tokens to generation {step.generation}", str(error))
         return
     push = push_of(step.generation, tokens)
-    take_back(run, pushes(observation.files, step.generation))
+    # The driver may have taken one while these were made.
+    take_back(run, pushes(run.folder.names(), step.generation))
     try:
         run.folder.put_tokens(tokens_file(push), credentials_file(tokens))
     except Conflict:
@@ -189,11 +190,12 @@ def take_back(run: StreamRun, known: Pushes) -> None:
     for push in known.unanswered:
         if push.until is not None:
             run.folder.forget([tokens_file(push)])
-            # Their identifiers stand in the announcement.
-            _cancel(run, push)
+            cancelled = _cancel(run, push)
             why = "its driver had not taken them when the next ones were pushed"
             run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": why}))
-            run.folder.forget([push_file(push)])
+            # The identifiers of what could not be cancelled now stand in the announcement alone.
+            if cancelled == len([*_identifiers(run.folder, push)]):
+                run.folder.forget([push_file(push)])
 
 
 def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:

@@ -95,8 +95,7 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
         held = _held(driver)
         old = _token(held, service)
         minter = _minter(session.identity, old, application_id)
-        if stream is None:
-            require_its_user(session, app, minter)
+        require_its_user(session, app, minter)
         with _cancelled_in_vain(session.cluster, minter) as made:
             fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
             made.append(fresh)

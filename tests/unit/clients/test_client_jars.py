@@ -19,3 +19,8 @@ from airflow_kstream.clients.client_jars import jar_versions
 )
 def test_a_jar_s_name_tells_its_version(name: str, artifact: str, version: str) -> None:
     assert jar_versions([name, "datanucleus.jar", "conf"]) == {artifact: version}
+
+
+def test_of_two_versions_the_first_on_the_class_path_counts() -> None:
+    """A JVM takes that one, wherever a distribution's own jars come after it."""
+    assert jar_versions(["hadoop-common-2.7.3.jar", "hadoop-common-3.1.1.jar"]) == {"hadoop-common": "2.7.3"}
