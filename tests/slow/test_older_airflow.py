@@ -28,8 +28,8 @@ STREAM = {
 DECLARATIONS = {
     "streams/prod/orders": STREAM,
     "leases/prod": {"paths": ["/data"]},
-    "tickets/prod": {"caches": [{"principal": "orders@EXAMPLE.COM", "keytab": "/k", "cache": "/c"}]},
-    "tokens/prod": {},
+    "tickets/prod": {"folder": "/var/cache/tickets"},
+    "tokens/prod": {"users": ["etl"]},
 }
 # Prints what fails to import and to parse, the DAGs, and what becomes of an error without hope and of one with it.
 PROGRAM = """
@@ -108,4 +108,5 @@ def test_modules_import_and_dags_parse_where_no_retry_policy_is(python: Path, tm
     assert modules > 300
     assert (failed, errors) == ([], {})
     assert {"stream-prod.orders", "leases-prod", "tickets-prod", "tokens-prod"} <= set(dags)
+    assert not [name for name in dags if name.startswith("refused-")]
     assert outcomes == ["AirflowFailException", "Unavailable"]
