@@ -15,6 +15,8 @@ from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import await_that
 from tests.live.token_makers import access_as, chosen, issue, standing
 
+pytestmark = pytest.mark.clusters
+
 SECOND = timedelta(seconds=1)
 
 
