@@ -83,6 +83,14 @@ def test_a_long_output_begins_with_its_error_and_keeps_its_end(tmp_path: Path) -
     assert (told[0], told[-1], len(told)) == (cause, follows[-1], 31)
 
 
+def test_a_secret_that_the_client_prints_is_masked(tmp_path: Path) -> None:
+    """What it said is told to people, and kept."""
+    said = "Error: spark.ssl.keyPassword=hunter2 is too short"
+    outcome = submitted(client(tmp_path, f"#!/bin/sh\necho '{said}'\nexit 1\n"))
+    assert outcome.tail.startswith("Error: spark.ssl.keyPassword=")
+    assert "hunter2" not in outcome.tail
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "why"),
     [

@@ -94,8 +94,7 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     with driver_rpc(installation(spark_submit), host, port) as driver:
         held = _held(driver)
         old = _token(held, service)
-        minter = _minter(session.identity, old, application_id)
-        require_its_user(session, app, minter)
+        minter = minter_of(session, app, old)
         with _cancelled_in_vain(session.cluster, minter) as made:
             fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
             made.append(fresh)
@@ -158,8 +157,25 @@ def _token(held: tuple[Token, ...], service: str) -> DelegationToken:
     return found[0]
 
 
-def _minter(identity: Identity, old: DelegationToken, application: str) -> Identity:
-    """Return who makes a token like this one. Raises Denied: when that is somebody else: it would change who acts."""
+def minter_of(session: ClusterSession, app: Application, old: DelegationToken) -> Identity:
+    """Return who makes a token like this one of the application's.
+
+    Raises Denied: when that is another principal, which would change who acts; and when YARN runs the application as
+    somebody else than the token would be for. The driver names the owner of its tokens, and the job's author wrote the
+    driver; whom it runs as, YARN has proven.
+    """
+    minter = _same_as(session.identity, old, app.id)
+    whose = minter.do_as or session.yarn.user() or session.hdfs.user()
+    if app.user == whose:
+        return minter
+    raise Denied(
+        f"YARN runs it as {app.user}, and the token would be {whose}'s: the job could act as {whose} with it",
+        tried=f"push tokens to {app.id}",
+        principal=str(minter),
+    )
+
+
+def _same_as(identity: Identity, old: DelegationToken, application: str) -> Identity:
     if not old.real_user and old.owner == identity.principal:
         return replace(identity, do_as=None)
     if old.real_user == identity.principal:
@@ -170,20 +186,6 @@ def _minter(identity: Identity, old: DelegationToken, application: str) -> Ident
         tried=f"push tokens to {application}",
         principal=str(identity),
     )
-
-
-def require_its_user(session: ClusterSession, app: Application, minter: Identity) -> None:
-    """Raises Denied: when a token that `minter` makes is for somebody else than YARN's user of the application.
-
-    The driver names the owner of its tokens, and the job's author wrote the driver; whom it runs as, YARN has proven.
-    """
-    whose = minter.do_as or session.yarn.user() or session.hdfs.user()
-    if app.user != whose:
-        raise Denied(
-            f"YARN runs it as {app.user}, and the token would be {whose}'s: the job could act as {whose} with it",
-            tried=f"push tokens to {app.id}",
-            principal=str(minter),
-        )
 
 
 def _end_of(old: DelegationToken, fresh: FreshToken) -> datetime:

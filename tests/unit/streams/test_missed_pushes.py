@@ -161,3 +161,14 @@ def test_what_is_taken_back_is_announced_no_longer_and_counts_as_a_try() -> None
     assert pushes(left, 1).vain == (TokenPush(1, push.id),)
     life.run.folder.put(refused_marker(push), "{}")
     assert not pushes(life.run.folder.names(), 1).unanswered
+
+
+def test_tokens_that_cannot_be_cancelled_now_stay_announced_until_somebody_can() -> None:
+    """Their identifiers stand nowhere else. No server of this cluster cancels any."""
+    life = Life()
+    now = life.clock.now()
+    push = TokenPush(1, in_milliseconds(now - HOUR), now + HOUR)
+    token = {"issuer": "hdfs://simulated", "identifier": "AAAA"}
+    life.run.folder.put(push_file(push), json.dumps({"version": 1, "tokens": [token]}))
+    take_back(life.run, pushes(life.run.folder.names(), 1))
+    assert life.run.folder.names() == {push_file(push), unpushed_marker(push)}

@@ -12,7 +12,7 @@ from airflow_kstream.model.formats.token import SecretBytes, written_vint
 from airflow_kstream.model.fresh_token import FreshToken
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import DelegationToken
-from airflow_kstream.supervise.tokens.push import _end_of, _minter, require_its_user
+from airflow_kstream.supervise.tokens.push import _end_of, minter_of
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 
 NOW = datetime(2026, 1, 7, tzinfo=UTC)
@@ -39,48 +39,56 @@ def test_what_was_pushed_before_ends_a_renew_interval_after_its_issue() -> None:
     assert _end_of(pushed, fresh()) == NOW + DAY / 2
 
 
+def made_by(old: DelegationToken, runs_as: str, yarns_name: str | None = "streamer", hdfs_name: str = "") -> Identity:
+    """Return who would make the token that replaces the driver's, for a job that YARN runs as this user."""
+    clock = SimClock()
+    yarn = SimYarn(clock, whoami=yarns_name)
+    session = replace(session_of(SimHdfs(clock, whoami=hdfs_name or "streamer"), yarn), identity=STREAMER)
+    return minter_of(session, yarn.start(frozenset(), user=runs_as), old)
+
+
+def by_way_of_us(owner: str) -> DelegationToken:
+    return replace(LAUNCHED, owner=owner, real_user=STREAMER.principal)
+
+
 def test_a_token_is_made_as_the_one_that_it_replaces_was() -> None:
-    via = replace(LAUNCHED, owner="alice", real_user="streamer@EXAMPLE.COM")
-    assert _minter(STREAMER, LAUNCHED, "application_1_1") == STREAMER
-    assert _minter(STREAMER, via, "application_1_1") == replace(STREAMER, do_as="alice")
+    assert made_by(LAUNCHED, "streamer") == STREAMER
+    assert made_by(by_way_of_us("alice"), "alice") == replace(STREAMER, do_as="alice")
 
 
-def test_nobody_makes_a_job_act_as_somebody_else() -> None:
-    for other in (
-        replace(LAUNCHED, owner="etl@EXAMPLE.COM"),
-        replace(LAUNCHED, owner="alice", real_user="gateway@EXAMPLE.COM"),
-    ):
-        with pytest.raises(Denied, match=r"push as (etl|gateway)@EXAMPLE\.COM"):
-            _minter(STREAMER, other, "application_1_1")
+@pytest.mark.parametrize(("owner", "real_user"), [("etl@EXAMPLE.COM", ""), ("alice", "gateway@EXAMPLE.COM")])
+def test_nobody_makes_a_job_act_as_somebody_else(owner: str, real_user: str) -> None:
+    with pytest.raises(Denied, match=r"push as (etl|gateway)@EXAMPLE\.COM"):
+        made_by(replace(LAUNCHED, owner=owner, real_user=real_user), "streamer")
 
 
 @pytest.mark.parametrize(
-    ("yarns_name", "hdfs_name", "runs_as", "do_as", "whose"),
+    ("names", "runs_as"),
     [
-        ("streamer", "streamer", "streamer", None, ""),
-        ("streamer", "streamer", "mallory", None, "streamer"),
         # Both sides map the principal, and not to the same name: YARN's is the one that counts.
-        ("yarn-streamer", "hdfs-streamer", "yarn-streamer", None, ""),
-        ("yarn-streamer", "hdfs-streamer", "hdfs-streamer", None, "yarn-streamer"),
+        (("yarn-streamer", "hdfs-streamer"), "yarn-streamer"),
         # A ResourceManager without such a page, whose rules are most likely HDFS's.
-        (None, "streamer", "streamer", None, ""),
-        (None, "streamer", "mallory", None, "streamer"),
-        ("streamer", "streamer", "alice", "alice", ""),
-        ("streamer", "streamer", "streamer", "alice", "alice"),
-        # The driver of anybody's job may name anybody whom we may impersonate.
-        ("streamer", "streamer", "mallory", "hdfs", "hdfs"),
+        ((None, "streamer"), "streamer"),
     ],
 )
-def test_a_token_is_made_only_for_whom_yarn_runs_the_job_as(
-    yarns_name: str | None, hdfs_name: str, runs_as: str, do_as: str | None, whose: str
+def test_a_token_of_our_own_goes_to_a_job_that_yarn_runs_as_us(names: tuple[str | None, str], runs_as: str) -> None:
+    assert made_by(LAUNCHED, runs_as, *names) == STREAMER
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "runs_as", "whose"),
+    [
+        (LAUNCHED, ("streamer", "streamer"), "mallory", "streamer"),
+        (LAUNCHED, ("yarn-streamer", "hdfs-streamer"), "hdfs-streamer", "yarn-streamer"),
+        (LAUNCHED, (None, "streamer"), "mallory", "streamer"),
+        (by_way_of_us("alice"), ("streamer", "streamer"), "streamer", "alice"),
+        # The driver of anybody's job may name anybody whom we may impersonate.
+        (by_way_of_us("hdfs"), ("streamer", "streamer"), "mallory", "hdfs"),
+    ],
+)
+def test_no_token_is_made_for_anybody_but_whom_yarn_runs_the_job_as(
+    told: DelegationToken, names: tuple[str | None, str], runs_as: str, whose: str
 ) -> None:
-    clock = SimClock()
-    yarn = SimYarn(clock, whoami=yarns_name)
-    session, app = session_of(SimHdfs(clock, whoami=hdfs_name), yarn), yarn.start(frozenset(), user=runs_as)
-    minter = replace(STREAMER, do_as=do_as)
-    if not whose:
-        require_its_user(session, app, minter)
-        return
     with pytest.raises(Denied, match=f"YARN runs it as {runs_as}, and the token would be {whose}'s") as refused:
-        require_its_user(session, app, minter)
+        made_by(told, runs_as, *names)
     assert not refused.value.retryable
