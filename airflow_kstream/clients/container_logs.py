@@ -137,15 +137,13 @@ class ContainerLogs:
     def aggregated_nodes(self, hdfs: Hdfs, application: str, user: str) -> Iterator[tuple[str, FileStatus]]:
         """Yield the paths of an application's aggregated logs on HDFS: a file for each node, or several.
 
-        Files of an old folder layout come as well. One whose name ends with .tmp is being written.
+        Files of old folder layouts come as well. One whose name ends with .tmp is being written.
         """
         root = f"{self._folder()}/{user}"
-        for folder in (file.name for file in hdfs.list(root) if file.is_folder):
-            bucket = f"/{int(application.rpartition('_')[2]) % _BUCKETS:04d}"
-            logs = f"{root}/{folder}{bucket if folder.startswith('bucket-') else ''}/{application}"
-            for file in hdfs.list(logs):
-                if not file.is_folder and not file.name.endswith(".tmp"):
-                    yield f"{logs}/{file.name}", file
+        for suffix in hdfs.matching(root, lambda file: file.is_folder and _may_hold(file.name, application)):
+            logs = f"{root}/{_below(suffix.name, application)}"
+            for file in hdfs.matching(logs, lambda file: not file.is_folder and not file.name.endswith(".tmp")):
+                yield f"{logs}/{file.name}", file
 
     def _files(self, hdfs: Hdfs, container: LoggedContainer) -> list[tuple[str, FileStatus]]:
         """Return the files of the container's node, the newest first: a log that is rolled has several."""
@@ -161,6 +159,18 @@ class ContainerLogs:
     def _hdfs(self, ends: float) -> Hdfs:
         left = max(ends - time.monotonic(), 0.0)
         return Hdfs(self.cluster.namenodes, self.identity, self.cluster.tls, within=left)
+
+
+def _may_hold(folder: str, application: str) -> bool:
+    # Where yarn.nodemanager.remote-app-log-dir-suffix is empty, all of a user's applications lie beside it.
+    return folder == application or not folder.startswith("application_")
+
+
+def _below(folder: str, application: str) -> str:
+    if folder == application:
+        return folder
+    bucket = f"/{int(application.rpartition('_')[2]) % _BUCKETS:04d}" if folder.startswith("bucket-") else ""
+    return f"{folder}{bucket}/{application}"
 
 
 def _masked(tails: Mapping[str, LogTail]) -> Mapping[str, LogTail]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Answer:
 
 def said(content: object, status: int = 200) -> Answer:
     return Answer(status, json.dumps(content).encode())
+
+
+def page(files: list[dict[str, Any]], remaining: int = 0) -> Answer:
+    """Return a page of a NameNode's listing, after which so many entries remain."""
+    partial = {"FileStatuses": {"FileStatus": files}}
+    return said({"DirectoryListing": {"partialListing": partial, "remainingEntries": remaining}})
 
 
 DATE = "Thu, 01 Jan 2026 00:00:00 GMT"

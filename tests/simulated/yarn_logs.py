@@ -8,7 +8,7 @@ tests/contract/test_nodemanager.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,19 +63,21 @@ class NameNode(Quiet):
 
     def _list(self, path: str, *, single: bool) -> None:
         names = {name[len(path) + 1 :].partition("/")[0] for name in self.files if name.startswith(f"{path}/")}
-        statuses = [self._status(f"{path}/{name}", name) for name in sorted(names)]
+        # A file that is named later is newer.
+        order = {name: number for number, name in enumerate(self.files, start=1)}
+        statuses = [self._status(f"{path}/{name}", name, order) for name in sorted(names)]
         missing = {"RemoteException": {"exception": "FileNotFoundException", "message": f"{path} does not exist."}}
         if single:
-            self._send(200, json.dumps({"FileStatus": self._status(path, "")}).encode(), "application/json")
+            self._send(200, json.dumps({"FileStatus": self._status(path, "", order)}).encode(), "application/json")
             return
-        body = {"FileStatuses": {"FileStatus": statuses}} if names else missing
+        listing = {"partialListing": {"FileStatuses": {"FileStatus": statuses}}, "remainingEntries": 0}
+        body = {"DirectoryListing": listing} if names else missing
         self._send(200 if names else 404, json.dumps(body).encode(), "application/json")
 
-    def _status(self, path: str, name: str) -> dict[str, Any]:
+    def _status(self, path: str, name: str, order: Mapping[str, int]) -> dict[str, Any]:
         content = self.files.get(path)
         kind = "DIRECTORY" if content is None else "FILE"
-        # A file that is named later is newer.
-        modified = 1 + list(self.files).index(path) if content is not None else 1
+        modified = order.get(path, 1)
         return {"pathSuffix": name, "modificationTime": modified, "length": len(content or b""), "type": kind}
 
     def _send(self, status: int, body: bytes, kind: str) -> None:

@@ -23,6 +23,7 @@ _OBJECTS: Mapping[str, str] = {
     "LISTSTATUS": "FileStatuses",
     "LISTSTATUS_BATCH": "DirectoryListing",
     "GETHOMEDIRECTORY": "Path",
+    "GETACLSTATUS": "AclStatus",
     "GET_BLOCK_LOCATIONS": "LocatedBlocks",
     "GETDELEGATIONTOKEN": "Token",
     "RENEWDELEGATIONTOKEN": "long",

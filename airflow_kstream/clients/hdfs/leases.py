@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.file_times import file_time
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
@@ -165,7 +166,7 @@ def _state(path: str, status: dict[str, Any], located: dict[str, Any]) -> FileSt
         path=path,
         file_id=int(status["fileId"]),
         owner=str(status["owner"]),
-        modified=datetime.fromtimestamp(status["modificationTime"] / 1000, UTC),
+        modified=file_time(status["modificationTime"]),
         is_open=open_now,
         length=int(located["fileLength"]) + tail,
         block=block,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
@@ -20,6 +19,7 @@ from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.file_times import file_time
 from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.identity import Identity
@@ -216,7 +216,7 @@ def _file_state(path: str, info: Message, located: Message) -> FileState:
         path=path,
         file_id=info.number(13),
         owner=info.text(5),
-        modified=_time(info.number(7)),
+        modified=file_time(info.signed(7)),
         is_open=bool(located.number(3)),
         # The NameNode's sum leaves out a block that is being written.
         length=located.number(1) + (block.length if block and not block.complete else 0),
@@ -234,12 +234,8 @@ def _block(located: Message, *, complete: bool) -> Block:
         length=block.number(4),
         complete=complete,
         hosts=tuple(node.message(1).text(2) for node in nodes),
-        newest_report=_time(max(reports)) if reports else None,
+        newest_report=file_time(max(reports)) if reports else None,
     )
-
-
-def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def owner_named(refusal: Answer, stranger: str) -> str | None:

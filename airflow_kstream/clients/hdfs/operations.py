@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from hdfs.client import Client, _Request
+from hdfs.util import HdfsError
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode, require_webhdfs
 from airflow_kstream.clients.http import http_errors
@@ -23,6 +24,8 @@ from airflow_kstream.model.identity import Identity
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
 _LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+# The exceptions with which NameNodes of Hadoop 2 (ParamException) and HttpFS refuse an operation that they don't know.
+_UNKNOWN_OPERATION = frozenset({"IllegalArgumentException", "QueryParamException", "UnsupportedOperationException"})
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
         self._identity = identity
         self._heard = heard
         self._refusals = local()
+        self._has_pages = True
 
     def refusal(self, tried: str) -> KstreamError:
         """Return the error for a request to which no NameNode gave an answer: each one's words."""
@@ -107,27 +111,57 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     def check_access(self, path: str, action: str) -> None:
         self._check_access(path, fsaction=action)
 
-    def names(self, path: str) -> frozenset[str]:
-        """Return the names in a folder, by one request: `list` sends another for a folder with one entry."""
-        statuses = self._list_status(path).json()["FileStatuses"]["FileStatus"]
-        return frozenset(str(status["pathSuffix"]) for status in statuses)
+    def acl_entries(self, path: str) -> list[str]:
+        return [str(entry) for entry in self.acl_status(path)["entries"]]
 
-    def names_beginning(self, path: str, prefix: str) -> frozenset[str]:
-        """Return the names in a folder that begin so, in pages of the NameNode's (dfs.ls.limit), sorted by their bytes.
+    def remove_acl(self, path: str) -> None:
+        self._remove_acl(path)
 
-        Only the pages with such names are fetched, however many others there are.
+    def pages(self, path: str, prefix: str = "", after: str = "") -> Iterator[list[dict[str, Any]]]:
+        """Yield the statuses in a folder, or those whose names begin so, in pages of the NameNode's (dfs.ls.limit).
+
+        Without a prefix, `after` is the name after which they begin, where the server has pages.
+
+        The NameNode sorts them by the bytes of their names: of the others, none but the last page's are fetched. A
+        server before Hadoop 3.0 knows no pages (HDFS-10784) and sends all at once.
         """
-        found: set[str] = set()
-        after = prefix[:-1] + chr(ord(prefix[-1]) - 1)
+        if not self._has_pages:
+            yield [each for each in self._whole(path) if str(each["pathSuffix"]).startswith(prefix)]
+            return
+        after = prefix[:-1] + chr(ord(prefix[-1]) - 1) if prefix else after
         while True:
-            listing = self._list_status_batch(path, startAfter=after).json()["DirectoryListing"]
-            names = [str(status["pathSuffix"]) for status in listing["partialListing"]["FileStatuses"]["FileStatus"]]
-            found.update(name for name in names if name.startswith(prefix))
-            last = names[-1] if names and listing["remainingEntries"] else ""
+            listing = self._page(path, after)
+            if listing is None:
+                self._has_pages = False
+                yield from self.pages(path, prefix)
+                return
+            page = self._children(path, listing["partialListing"]["FileStatuses"]["FileStatus"])
+            yield [each for each in page if str(each["pathSuffix"]).startswith(prefix)]
+            last = str(page[-1]["pathSuffix"]) if page and listing["remainingEntries"] else ""
             # A server that does not begin where it was asked to would give the same page for ever.
             if last in ("", after) or last[: len(prefix)].encode() > prefix.encode():
-                return frozenset(found)
+                return
             after = last
+
+    def _page(self, path: str, after: str) -> dict[str, Any] | None:
+        """Return a page; None from a server that has none."""
+        try:
+            start = {"startAfter": after} if after else {}
+            listing: dict[str, Any] = self._list_status_batch(path, **start).json()["DirectoryListing"]
+        except HdfsError as error:
+            if error.exception in _UNKNOWN_OPERATION and "LISTSTATUS_BATCH" in str(error):
+                return None
+            raise
+        return listing
+
+    def _whole(self, path: str) -> list[dict[str, Any]]:
+        return self._children(path, self._list_status(path).json()["FileStatuses"]["FileStatus"])
+
+    def _children(self, path: str, statuses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        # A file is listed as its own child without a name.
+        if statuses and not statuses[0]["pathSuffix"]:
+            raise HdfsError("%r is not a directory.", path)
+        return statuses
 
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode
+from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS, kept
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.local.foreign_logs import hushed
@@ -23,6 +25,7 @@ from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.file_times import file_time
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
@@ -32,6 +35,12 @@ if TYPE_CHECKING:
 
 # org.apache.spark.streaming.Checkpoint.checkpointFile; the one before stands beside it, with .bk.
 _DSTREAMS = re.compile(r"checkpoint-\d+")
+# Whatever else lies in a checkpoint, and however much of it.
+_INSIDE = re.compile(rf"offsets|commits|metadata|{_DSTREAMS.pattern}")
+_BATCH = re.compile(r"[0-9]{1,19}")
+# Of what this package writes and reads as one text; a stranger's file of gigabytes must end no worker.
+LONGEST_TEXT = 1 << 20
+log = logging.getLogger(__name__)
 # The words of a server whose rename decides between no two callers.
 _NOT_EXCLUSIVE = (
     "it ignores renameoptions, as HttpFS does, so it could grant one claim to two supervisors: name the NameNodes "
@@ -45,7 +54,7 @@ class FileStatus:
     """An entry of a folder. `modified` is the NameNode's time of the last close; a rename keeps it.
 
     `permission` is octal, with the sticky bit. `owner` is the short name of the principal that created it, by the
-    NameNode's rules (hadoop.security.auth_to_local).
+    NameNode's rules (hadoop.security.auth_to_local). `acl` is whether it has an ACL beside its mode.
     """
 
     name: str
@@ -54,6 +63,27 @@ class FileStatus:
     is_folder: bool
     permission: str = "755"
     owner: str = ""
+    acl: bool = False
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The entries of a folder, sorted as the server sorts them.
+
+    `cut` is how many more each of these owners has in it: they are left out where there are more than MOST_ROWS, and
+    always of the owner who has the most. So an owner who is not named there is listed completely.
+    """
+
+    entries: tuple[FileStatus, ...] = ()
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """Return what was left out, in words; empty if nothing was."""
+        most = sorted(self.cut.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{count} of {owner or 'an owner without a name'}" for owner, count in most[:5])
+        return f"it has more than {MOST_ROWS} entries, of which these are not looked at: {named}" if named else ""
 
 
 class Hdfs:
@@ -72,6 +102,7 @@ class Hdfs:
     ) -> None:
         self._clock = _ServerClock()
         self._queries: dict[str, tuple[FileStatus, str | None]] = {}
+        self._told: set[str] = set()
         self._session = kerberos_session(identity, tls)
         if within is not None:
             limit_all_answers(self._session, within)
@@ -111,12 +142,44 @@ class Hdfs:
         )
         return status
 
+    def listing(self, path: str, prefix: str = "") -> Listing:
+        """Return the folder's children, or those whose names begin so; none when it does not exist.
+
+        Costs one request for each page of the NameNode's (dfs.ls.limit, a thousand by default). Where there are too
+        many entries, that is logged once, and those who have the most of them are cut.
+        """
+
+        def listed() -> Listing:
+            pages = self._client.pages(plain_path(path), prefix)
+            rows = ([_file_status(status, str(status["pathSuffix"])) for status in page] for page in pages)
+            return Listing(*kept(rows))
+
+        try:
+            found: Listing = self._ask(f"list {path}", listed)
+        except NotFound:
+            return Listing()
+        if found.cut and path not in self._told:
+            self._told.add(path)
+            log.warning("%s: %s", path, found.words)
+        return found
+
     def list(self, path: str) -> tuple[FileStatus, ...]:
-        """Return the folder's children; empty when it does not exist."""
+        """Return the folder's children; empty when it does not exist. Raises InvalidInput: when there are too many."""
+        found = self.listing(path)
+        if found.cut:
+            raise InvalidInput(found.words, tried=f"list {path}", server=self._servers, principal=str(self._identity))
+        return found.entries
+
+    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
+        """Return the folder's children that are wanted, however many others there are; none when it does not exist.
+
+        Only they are held in memory. The pages of names up to `after` are not fetched, where the server has pages.
+        """
 
         def listed() -> tuple[FileStatus, ...]:
-            children = self._client.list(plain_path(path), status=True)
-            return tuple(_file_status(status, name) for name, status in children)
+            pages = self._client.pages(plain_path(path), after=after)
+            rows = (_file_status(status, str(status["pathSuffix"])) for page in pages for status in page)
+            return tuple(row for row in rows if wanted(row))
 
         try:
             return tuple(self._ask(f"list {path}", listed))
@@ -124,17 +187,18 @@ class Hdfs:
             return ()
 
     def names(self, path: str) -> frozenset[str]:
-        """Return the names in a folder, always by one request; none when it does not exist."""
-        try:
-            return frozenset(self._ask(f"list {path}", lambda: self._client.names(plain_path(path))))
-        except NotFound:
-            return frozenset()
+        """Return the names in a folder, as `list` does."""
+        return frozenset(entry.name for entry in self.list(path))
 
     def names_beginning(self, path: str, prefix: str) -> frozenset[str]:
         """Return the names in a folder that begin so, however many others there are; none when it does not exist."""
-        begin = f"list {path}/{prefix}*"
+
+        def listed() -> frozenset[str]:
+            pages = self._client.pages(plain_path(path), prefix)
+            return frozenset(str(status["pathSuffix"]) for page in pages for status in page)
+
         try:
-            return frozenset(self._ask(begin, lambda: self._client.names_beginning(plain_path(path), prefix)))
+            return frozenset(self._ask(f"list {path}/{prefix}*", listed))
         except NotFound:
             return frozenset()
 
@@ -143,16 +207,19 @@ class Hdfs:
         tried = f"check the right to {action} {path}"
         self._ask(tried, lambda: self._client.check_access(plain_path(path), action))
 
-    def read(self, path: str) -> str:
-        """Return a file's text. Raises InvalidInput: when it is no text, or a folder: the server's answer is right."""
+    def read(self, path: str, at_most: int = LONGEST_TEXT) -> str:
+        """Return a file's text. Raises InvalidInput: when it is no text, a folder, or longer than `at_most` bytes: the
+        server's answer is right."""
 
         def read() -> bytes:
-            with self._client.read(plain_path(path)) as reader:
-                content: bytes = reader.read()
+            with self._client.read(plain_path(path), length=at_most + 1) as reader:
+                content: bytes = reader.read(at_most + 1)
             return content
 
         try:
             content: bytes = self._ask(f"read {path}", read)
+            if len(content) > at_most:
+                raise self._no_text(path, f"it is longer than {at_most} bytes")
             return content.decode()
         except UnicodeDecodeError:
             raise self._no_text(path, "it is no text") from None
@@ -211,6 +278,36 @@ class Hdfs:
     def make_folder(self, path: str, permission: str = "750") -> None:
         self._ask(f"make {path}", lambda: self._client.makedirs(plain_path(path), permission=permission))
 
+    def acl(self, path: str) -> tuple[str, ...] | None:
+        """Return the entries of a path's ACL, such as `user:etl:rwx`; none without an ACL.
+
+        None: this NameNode keeps no ACLs (dfs.namenode.acls.enabled).
+        """
+        try:
+            return tuple(self._ask(f"read the ACL of {path}", lambda: self._client.acl_entries(plain_path(path))))
+        except InvalidInput as refused:
+            if "AclException" in refused.message:
+                return None
+            raise
+
+    def change_acl(self, path: str, entries: str) -> None:
+        """Set these entries of a path's ACL in one request; others stay. HDFS makes a new mask of all of them."""
+        self._ask(f"change the ACL of {path}", lambda: self._client.set_acl(plain_path(path), entries, clear=False))
+
+    def change_mode(self, path: str, permission: str) -> None:
+        self._ask(
+            f"give {path} the mode {permission}",
+            lambda: self._client.set_permission(plain_path(path), permission=permission),
+        )
+
+    def close_folder(self, path: str, permission: str = "755") -> None:
+        """Give a folder of ours this mode, and take its ACL away if it has one."""
+        # A NameNode without ACLs refuses to remove one.
+        if self.status(path).acl:
+            self._ask(f"remove the ACL of {path}", lambda: self._client.remove_acl(plain_path(path)))
+        # Not before: under an ACL, the mode's second digit is its mask, and the group keeps what it had.
+        self.change_mode(path, permission)
+
     def rename_onto_nothing(self, source: str, target: str) -> None:
         """Move into place without overwriting. Raises Conflict: when `target` exists.
 
@@ -245,7 +342,7 @@ class Hdfs:
 
     def checkpoint(self, path: str) -> Checkpoint:
         """Read a Structured Streaming checkpoint, without the `.N.<uuid>.tmp` files of dead writers."""
-        inside = {file.name: file for file in self.list(path)}
+        inside = {file.name: file for file in self.matching(path, lambda file: bool(_INSIDE.fullmatch(file.name)))}
         offsets, commits = (self._batches(f"{path}/{log}") if log in inside else {} for log in ("offsets", "commits"))
         dstreams = max((file.modified for name, file in inside.items() if _DSTREAMS.fullmatch(name)), default=None)
         return Checkpoint(path, self._query_id(path, inside.get("metadata")), offsets, commits, dstreams)
@@ -266,7 +363,17 @@ class Hdfs:
         self._session.close()
 
     def _batches(self, folder: str) -> dict[int, datetime]:
-        return {int(file.name): file.modified for file in self.list(folder) if file.name.isdigit()}
+        """Return the times of a query's batches. They are the job's own, which may keep as many as it likes."""
+
+        def listed() -> dict[int, datetime]:
+            pages = self._client.pages(plain_path(folder))
+            files = (_file_status(status, str(status["pathSuffix"])) for page in pages for status in page)
+            return {int(file.name): file.modified for file in files if _BATCH.fullmatch(file.name)}
+
+        try:
+            return dict(self._ask(f"list {folder}", listed))
+        except NotFound:
+            return {}
 
     def _query_id(self, path: str, metadata: FileStatus | None) -> str | None:
         """Return the query's id. Spark writes the file once; as long as it is the same file, it is read once."""
@@ -340,7 +447,8 @@ def _in_one_line(error: hdfs.HdfsError) -> str:
 
 
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:
-    modified = datetime.fromtimestamp(status["modificationTime"] / 1000, UTC)
+    modified = file_time(status["modificationTime"])
     is_folder, permission = status["type"] == "DIRECTORY", str(status.get("permission", "755"))
-    owner = str(status.get("owner", ""))
-    return FileStatus(name, int(status["length"]), modified, is_folder, permission, owner)
+    owner, group = str(status.get("owner", "")), str(status.get("group", ""))
+    acl = bool(status.get("aclBit"))
+    return FileStatus(name, int(status["length"]), modified, is_folder, permission, owner, acl, group)

@@ -32,6 +32,7 @@ ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
         "IllegalArgumentException": InvalidInput,
         "HadoopIllegalArgumentException": InvalidInput,
         "InvalidPathException": InvalidInput,
+        "AclException": InvalidInput,
         **dict.fromkeys(NO_SUCH_OPERATION, InvalidInput),
         "FileAlreadyExistsException": Conflict,
         "PathIsNotEmptyDirectoryException": Conflict,

@@ -13,7 +13,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.identity import Identity
-from tests.simulated.strange_servers import HTML, Answer, StrangeServer, introduction, said, serving
+from tests.simulated.strange_servers import HTML, Answer, StrangeServer, introduction, page, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 
@@ -23,7 +23,7 @@ def listing(*names: str, at: int = 1000) -> Answer:
     files = [
         {"pathSuffix": name, "modificationTime": at, "length": 9, "type": kinds.get(name, "FILE")} for name in names
     ]
-    return said({"FileStatuses": {"FileStatus": files}})
+    return page(files)
 
 
 def metadata(content: object) -> Answer:
@@ -33,10 +33,9 @@ def metadata(content: object) -> Answer:
 @pytest.fixture
 def namenode() -> Iterator[StrangeServer]:
     script = {
-        "/c?op=LISTSTATUS": listing("metadata", "offsets", "commits"),
-        "/c/offsets?op=LISTSTATUS": listing("0", "1", ".2.uuid.tmp"),
-        "/c/commits?op=LISTSTATUS": listing("0", ".1.crc"),
-        "/c/commits?op=GETFILESTATUS": said({"FileStatus": {"type": "DIRECTORY"}}),
+        "/c?op=LISTSTATUS_BATCH": listing("metadata", "offsets", "commits"),
+        "/c/offsets?op=LISTSTATUS_BATCH": listing("0", "1", ".2.uuid.tmp"),
+        "/c/commits?op=LISTSTATUS_BATCH": listing("0", ".1.crc"),
         "/c/metadata?": metadata({"id": "7f"}),
     }
     with serving(script) as server:
@@ -60,12 +59,12 @@ def test_a_query_id_is_read_from_metadata_whatever_json_it_is(
 
 def test_a_checkpoint_of_dstreams_is_recognised_by_its_newest_file(namenode: StrangeServer, hdfs: Hdfs) -> None:
     names = ("checkpoint-1700000000000", "checkpoint-1700000010000.bk", "receivedData", "a1b2-c3d4")
-    namenode.script["/c?op=LISTSTATUS"] = listing(*names, at=5000)
+    namenode.script["/c?op=LISTSTATUS_BATCH"] = listing(*names, at=5000)
     seen = hdfs.checkpoint("/c")
     assert seen.dstreams == datetime.fromtimestamp(5, UTC)
     assert seen.empty
     assert not seen.absent
-    namenode.script["/c?op=LISTSTATUS"] = listing("checkpoint-old", "checkpoint-1.bk")
+    namenode.script["/c?op=LISTSTATUS_BATCH"] = listing("checkpoint-old", "checkpoint-1.bk")
     assert hdfs.checkpoint("/c").dstreams is None
 
 
@@ -80,7 +79,7 @@ def test_a_checkpoint_is_three_listings_and_its_metadata_is_read_once(namenode: 
 
 def test_a_checkpoint_that_was_replaced_by_another_querys_shows_it(namenode: StrangeServer, hdfs: Hdfs) -> None:
     hdfs.checkpoint("/c")
-    namenode.script["/c?op=LISTSTATUS"] = listing("metadata", "offsets", "commits", at=2000)
+    namenode.script["/c?op=LISTSTATUS_BATCH"] = listing("metadata", "offsets", "commits", at=2000)
     namenode.script["/c/metadata?"] = metadata({"id": "another"})
     assert hdfs.checkpoint("/c").query == "another"
 

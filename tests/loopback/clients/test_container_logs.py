@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from tests.simulated.strange_servers import HTML, STRANGE, Answer
@@ -94,9 +95,12 @@ def test_a_redirect_leads_to_the_log_server() -> None:
         assert history.nodemanager.requests == [f"GET {location.removeprefix(history.nodemanager.address)}"]
 
 
-@pytest.mark.parametrize("folder", [BUCKET, f"/tmp/logs/bob/logs/{APP}", f"/tmp/logs/bob/logs-tfile/{APP}"])
+LAYOUTS = [BUCKET, f"/tmp/logs/bob/logs/{APP}", f"/tmp/logs/bob/logs-tfile/{APP}", f"/tmp/logs/bob/{APP}"]
+
+
+@pytest.mark.parametrize("folder", LAYOUTS)
 def test_what_the_nodemanager_has_no_longer_is_read_from_hdfs(folder: str) -> None:
-    """The layouts of Hadoop 3.3 and later, and of those before."""
+    """The layouts of Hadoop 3.3 and later, of those before, and without yarn.nodemanager.remote-app-log-dir-suffix."""
     with logs() as yarn:
         yarn.aggregate(folder=folder)
         tails = yarn.tails("stdout", "stderr", "syslog")
@@ -108,6 +112,18 @@ def test_a_compressed_log_of_many_chunks_is_read() -> None:
     with logs() as yarn:
         yarn.aggregate(file="chunked.gz.tfile")
         assert yarn.tails("stderr", size=40) == {"stderr": "the end of stderr of 1\n"}
+
+
+def test_a_users_many_other_applications_and_nodes_hide_no_log() -> None:
+    above = "/tmp/logs/bob"
+    with logs() as yarn:
+        yarn.aggregate(folder=f"{above}/{APP}")
+        yarn.files.update({f"{above}/application_1600000000000_{number:05d}/n_1": b"" for number in range(MOST_ROWS)})
+        yarn.files.update({f"{above}/{APP}/node{number}_45454": b"" for number in range(MOST_ROWS)})
+        requests: list[int] = []
+        yarn.asked.append(lambda: requests.append(1))
+        assert "stdout" in yarn.tails("stdout")
+    assert len(requests) < 10, "no folder of another application is listed"
 
 
 def test_only_finished_files_of_the_containers_node_are_read_the_newest_first() -> None:

@@ -89,7 +89,7 @@ def test_a_date_that_is_none_is_no_clock(date: str) -> None:
         hdfs.now()
 
 
-@pytest.mark.parametrize("body", [STATUS.replace(b": 1,", b": 1e30,"), b'{"a": [' * 100_000, b"{"])
+@pytest.mark.parametrize("body", [STATUS.replace(b": 1,", b': "x",'), b'{"a": [' * 100_000, b"{"])
 def test_an_answer_that_makes_no_sense_proves_nothing(body: bytes) -> None:
     with answering(body) as hdfs, pytest.raises(Unavailable):
         hdfs.status("/")

@@ -13,7 +13,7 @@ from airflow_kstream.clients.whole_answer import at_most
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.simulated.strange_servers import STRANGE, Answer, StrangeServer, said, serving
+from tests.simulated.strange_servers import STRANGE, Answer, StrangeServer, page, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 NOBODY = "http://127.0.0.1:1"
@@ -27,7 +27,7 @@ def java(exception: str, status: int) -> Answer:
 
 HEALTHY = {
     "op=GETFILESTATUS": said({"FileStatus": FILE}),
-    "op=LISTSTATUS": said({"FileStatuses": {"FileStatus": [FILE, FILE]}}),
+    "op=LISTSTATUS_BATCH": page([FILE, FILE]),
     "op=OPEN": CONTENT,
     "op=MKDIRS": said({"boolean": True}),
     "op=DELETE": said({"boolean": True}),
@@ -130,14 +130,14 @@ def test_what_was_refused_earlier_is_not_told_again(pair: Pair) -> None:
     assert "answered 503" not in str(caught.value)
 
 
-@pytest.mark.parametrize("operation", ["op=LISTSTATUS", "op=OPEN"])
+@pytest.mark.parametrize("operation", ["op=LISTSTATUS_BATCH", "op=OPEN"])
 @pytest.mark.parametrize("in_the_head", [False, True])
 def test_a_byte_a_second_of_the_first_ends(operation: str, in_the_head: bool) -> None:
     slow = Answer(200, HEALTHY[operation].body * 9, HEALTHY[operation].kind, drip=0.1, dripping_head=in_the_head)
     with serving({"": slow}) as server, at_most(0.4):
         hdfs = Hdfs((server.address, NOBODY), ADA, Tls())
         with pytest.raises(Unavailable, match=r"its answer was not complete after 0\.4 s"):
-            hdfs.list("/a") if operation == "op=LISTSTATUS" else hdfs.read("/a")
+            hdfs.list("/a") if operation == "op=LISTSTATUS_BATCH" else hdfs.read("/a")
         hdfs.close()
 
 

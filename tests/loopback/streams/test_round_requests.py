@@ -22,38 +22,53 @@ from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.contract import claim_file, fence_name
-from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
+from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.orders import ALL_STREAMS, order_name
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
 from airflow_kstream.supervise.streams.watch import Subject, Watch
 from tests.simulated.servers import CLUSTER
-from tests.simulated.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
+from tests.simulated.strange_servers import NOW, Answer, StrangeServer, introduction, page, said, serving
 from tests.simulated.yarn import TICKET_SPEC
 
 STREAMS = 5
 MILLIS = NOW.timestamp() * 1000
+STATE_DIR = f"{CLUSTER.state_dir}?op=LISTSTATUS_BATCH"
 
 
-def listing(*names: str) -> Answer:
-    files = [
-        {"pathSuffix": name, "modificationTime": MILLIS, "length": 1, "owner": "streamer", "type": "FILE"}
-        for name in names
-    ]
-    return said({"FileStatuses": {"FileStatus": files}})
+def listing(*names: str, **more: object) -> Answer:
+    return page([{"pathSuffix": name, **status(**more)} for name in names])
+
+
+def status(**more: object) -> dict[str, object]:
+    return {"modificationTime": MILLIS, "length": 1, "owner": "streamer", "type": "FILE", **more}
 
 
 def content(text: str) -> Answer:
     return Answer(200, text.encode(), "application/octet-stream")
 
 
-def brake_of(*words: str) -> dict[str, Answer]:
-    """Script the folder of the brake, and what stands in its words."""
-    folder = freeze_folder(CLUSTER.state_dir)
-    texts = {f"{folder}/{freeze_file(number)}?offset": content(text) for number, text in enumerate(words, start=1)}
-    return {f"{folder}?op=LISTSTATUS": listing(*map(freeze_file, range(1, len(words) + 1))), **texts}
+def state_dir() -> dict[str, Answer]:
+    """Script a state_dir in which nobody gave an order, and whose supervisors are."""
+    return {
+        STATE_DIR: listing(),
+        "/v1/?op=GETFILESTATUS": said({"FileStatus": status(owner="hdfs", type="DIRECTORY")}),
+        f"{CLUSTER.state_dir}?op=GETFILESTATUS": said({"FileStatus": status(type="DIRECTORY")}),
+    }
+
+
+def ordered(*texts: str) -> dict[str, Answer]:
+    """Script a folder of a supervisor's orders on the brake, given a minute ago."""
+    folder = f"{CLUSTER.state_dir}/orders.streamer"
+    files = {order_name(ALL_STREAMS, number): text for number, text in enumerate(texts, start=1)}
+    return {
+        STATE_DIR: listing("orders.streamer", type="DIRECTORY", modificationTime=MILLIS - 60_000),
+        f"{folder}?op=LISTSTATUS_BATCH": listing(*files),
+        **{f"{folder}/{name}?offset": content(text) for name, text in files.items()},
+    }
 
 
 def namenode_of(name: str) -> dict[str, Answer]:
@@ -62,14 +77,13 @@ def namenode_of(name: str) -> dict[str, Answer]:
     spec = replace(TICKET_SPEC, name=name, checkpoints=(checkpoint,), restart=RestartPolicy(jitter_ratio=0))
     lifetimes = TokenLifetimes(timedelta(days=1), timedelta(days=7))
     draft = ClaimDraft(1, "nonce", spec, lifetimes, positions={}, reason="a test")
-    status = {"FileStatus": {"modificationTime": MILLIS, "length": 1, "type": "FILE"}}
     return {
-        f"{folder}?op=LISTSTATUS": listing(claim_file(1), fence_name(1, "nonce"), "started-000001"),
+        f"{folder}?op=LISTSTATUS_BATCH": listing(claim_file(1), fence_name(1, "nonce"), "started-000001"),
         f"{folder}/{claim_file(1)}?offset": content(written_claim(draft, "somebody")),
-        f"{folder}/{claim_file(1)}?op=GETFILESTATUS": said(status),
-        f"{checkpoint}?op=LISTSTATUS": listing("metadata", "offsets", "commits"),
-        f"{checkpoint}/offsets?op=LISTSTATUS": listing("0", "1"),
-        f"{checkpoint}/commits?op=LISTSTATUS": listing("0", "1"),
+        f"{folder}/{claim_file(1)}?op=GETFILESTATUS": said({"FileStatus": status()}),
+        f"{checkpoint}?op=LISTSTATUS_BATCH": listing("metadata", "offsets", "commits"),
+        f"{checkpoint}/offsets?op=LISTSTATUS_BATCH": listing("0", "1"),
+        f"{checkpoint}/commits?op=LISTSTATUS_BATCH": listing("0", "1"),
         f"{checkpoint}/metadata?": content(json.dumps({"id": "query"})),
     }
 
@@ -106,7 +120,7 @@ class Counted:
 @pytest.fixture
 def counted() -> Iterator[Counted]:
     names = [f"s{number}" for number in range(STREAMS)]
-    files = brake_of() | {path: answer for name in names for path, answer in namenode_of(name).items()}
+    files = state_dir() | {path: answer for name in names for path, answer in namenode_of(name).items()}
     applications = {"/info": introduction(), "/apps": said({"apps": {"app": [application_of(name) for name in names]}})}
     with ExitStack() as stack:
         counted = Counted(stack.enter_context(serving(files)), stack.enter_context(serving(applications)))
@@ -117,20 +131,20 @@ def counted() -> Iterator[Counted]:
 
 def test_a_round_costs_two_requests_for_all_streams_and_four_listings_for_each(counted: Counted) -> None:
     counted.round()
-    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}, "one more for the brake"
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS_BATCH": 1 + 4 * STREAMS}, "one more for all"
 
 
-def test_a_freeze_is_read_once_and_looked_for_once_a_round(counted: Counted) -> None:
-    word = Freeze(1, NOW + timedelta(hours=4), "ada", "a new NameNode")
-    counted.namenode.script |= brake_of(written_freeze(word, "ada", "nonce"))
+def test_a_freeze_is_read_once_and_its_folder_listed_once(counted: Counted) -> None:
+    word = Freeze(1, NOW + timedelta(hours=4), "ada (HDFS user streamer)", "a new NameNode")
+    counted.namenode.script |= ordered(written_freeze(word.until, "ada", word.reason, "nonce"))
     assert counted.round()["OPEN"] == 2 * STREAMS + 1
-    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS_BATCH": 1 + 4 * STREAMS}
     assert {verdict.freeze for verdict in counted.watch.round(counted.names).values()} == {str(word)}
 
 
 def test_nobody_sees_a_stream_while_the_brake_cannot_be_read(counted: Counted) -> None:
     counted.round()
-    counted.namenode.script |= {f"{freeze_folder(CLUSTER.state_dir)}?op=LISTSTATUS": Answer(503, b"")}
+    counted.namenode.script |= {STATE_DIR: Answer(503, b"")}
     verdicts = counted.watch.round(counted.names)
     assert all(verdict.step is None and verdict.shared for verdict in verdicts.values()), verdicts
 
@@ -146,12 +160,12 @@ def test_namenodes_that_fall_silent_in_a_round_are_asked_once_more(counted: Coun
     assert list(rest) == counted.names[1:]
     assert all(verdict.step is None and verdict.shared for verdict in rest.values())
     asked = [request for request in counted.namenode.requests if counted.names[1] not in request]
-    assert {request.partition("?")[0] for request in asked} == {f"GET /webhdfs/v1{freeze_folder(CLUSTER.state_dir)}"}
+    assert {request.partition("?")[0] for request in asked} == {f"GET /webhdfs/v1{CLUSTER.state_dir}"}
 
 
 def test_a_stream_whose_files_alone_cannot_be_read_ends_no_round(counted: Counted) -> None:
     counted.round()
-    counted.namenode.script |= {f"/data/{counted.names[1]}/commits?op=LISTSTATUS": Answer(503, b"")}
+    counted.namenode.script |= {f"/data/{counted.names[1]}/commits?op=LISTSTATUS_BATCH": Answer(503, b"")}
     verdicts = counted.watch.round(counted.names)
     assert [name for name, verdict in verdicts.items() if verdict.step is None] == [counted.names[1]]
 

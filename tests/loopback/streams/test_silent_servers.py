@@ -16,11 +16,11 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.streams import reconcile
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
-from tests.loopback.streams.test_round_requests import listing
+from tests.loopback.streams.test_round_requests import listing, state_dir
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
-from tests.simulated.strange_servers import Answer, introduction, serving
+from tests.simulated.strange_servers import Answer, introduction, said, serving
 from tests.simulated.yarn import TICKET_SPEC
 
 MINUTE = timedelta(minutes=1).total_seconds()
@@ -68,7 +68,7 @@ def test_a_resourcemanager_that_falls_silent_ends_it_soon_too(monkeypatch: pytes
     """It says that it is active, and then no more."""
     # The usual limit would make this a wait of twenty seconds.
     monkeypatch.setattr(reconcile, "_ONE_ANSWER", 0.3)
-    namenode = {"": listing()}
+    namenode = {"": listing(), "op=GETHOMEDIRECTORY": said({"Path": "/user/streamer"}), **state_dir()}
     manager = {"/ws/v1/cluster/info": introduction(), "/ws/v1/cluster/apps": SILENT}
     with serving(namenode) as hdfs, serving(manager) as yarn:
         cluster = replace(CLUSTER, namenodes=(hdfs.address,), resourcemanagers=(yarn.address,))
