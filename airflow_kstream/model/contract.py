@@ -25,20 +25,19 @@ TOKENS_FOLDER = "tokens"
 EVIDENCE_FOLDER = "evidence"
 
 _CLAIM = re.compile(r"gen-(\d{6,})")
-_DESIRED = re.compile(r"desired-(\d{6,})\.json")
-# Of versions that had only one; the first numbered file supersedes it.
-_UNNUMBERED_DESIRED = "desired.json"
+_ACCEPTED = re.compile(r"accepted-(\d{6,})")
 _ENDED = re.compile(r"ended-(\d{6,})")
 _STALLED = re.compile(r"stalled-(\d{6,})-(\d+)-(\d{1,11})")
 _PUSH_KINDS = ("push", "applied", "refused", "unpushed")
 _PUSH = re.compile(rf"({'|'.join(_PUSH_KINDS)})-(\d{{6,}})-(\d{{1,14}})(?:-(\d{{1,11}}))?")
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(
-    r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
+    r"\.(?:claim|fence|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
     r"|push|applied|refused|unpushed|launched)[-.].+"
 )
 # What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
 _TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended|launched)-(\d{6,})")
+_NUMBERED = re.compile(r"[a-z]+-(\d{6,})(?:-.+)?")
 _OF_A_GENERATION = re.compile(
     r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined|push|applied|refused|unpushed"
     r"|launched)-(\d+)(?:-.*)?"
@@ -188,25 +187,14 @@ def newest_claim(names: Iterable[str]) -> int:
     return max(claims(names), default=0)
 
 
+def newest_accepted(names: Iterable[str]) -> int:
+    """Return the highest generation that a person let start, by files of these names, 0 if there is none."""
+    return max((int(match[1]) for match in map(_ACCEPTED.fullmatch, names) if match), default=0)
+
+
 def newest_trace(names: Iterable[str]) -> int:
     """Return the highest generation that left a file beside its claim, which may be gone, 0 if none did."""
     return max((int(trace[1]) for trace in map(_TRACE.fullmatch, names) if trace), default=0)
-
-
-def desired_file(number: int) -> str:
-    """Return the name of the file with the desired state of this number: the highest one counts."""
-    return f"desired-{number:06d}.json" if number else _UNNUMBERED_DESIRED
-
-
-def number_of_desired(name: str) -> int | None:
-    """Return the number of a file with a desired state, None for any other file."""
-    match = _DESIRED.fullmatch(name)
-    return int(match[1]) if match else 0 if name == _UNNUMBERED_DESIRED else None
-
-
-def newest_desired(names: Iterable[str]) -> int | None:
-    """Return the highest number of a desired state among these file names, None if nobody wrote one."""
-    return max((number for name in names if (number := number_of_desired(name)) is not None), default=None)
 
 
 def is_draft(name: str) -> bool:
@@ -224,7 +212,13 @@ def is_known_file(name: str) -> bool:
         _STALLED.fullmatch(name),
         generation_of_file(name) is not None,
     )
-    return any(kinds) or number_of_desired(name) is not None
+    return any(kinds)
+
+
+def number_in(name: str) -> int | None:
+    """Return the generation that the name of any file of a stream's folder begins with, None if it has none."""
+    match = _NUMBERED.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def generation_of_file(name: str) -> int | None:

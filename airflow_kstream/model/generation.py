@@ -89,6 +89,14 @@ class Missing(StrEnum):
     KEY = "key"
 
 
+class Age(StrEnum):
+    """A claim's format beside this program's. One of another format is watched, and never acted upon."""
+
+    CURRENT = "current"
+    OLDER = "older"
+    NEWER = "newer"
+
+
 @dataclass(frozen=True)
 class FailedSpec:
     """A declared spec with which `generation` ended before its first commit, so that an earlier one runs instead."""
@@ -106,8 +114,10 @@ class Claim:
     application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
     are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
     no keytab or the key is unknown. `instead_of` is the declared spec whose place an earlier one took, None if it was
-    submitted as declared. A claim `newer` than this program is watched, and never acted upon. `tokens` are those of its
-    launch, as far as its client told them and they lie beside the claim; None if no file of them was seen.
+    submitted as declared. `age` is its format's. `tokens` are those of its
+    launch, as far as its client told them and they lie beside the claim; None if no file of them was seen. `copied` is
+    whether `spec` comes from a supervisor's copy of the declaration: the claim's own word is for showing and watching,
+    and nothing is submitted from it. `author` is HDFS's owner of its file; empty if nobody looked.
     """
 
     generation: int
@@ -123,9 +133,16 @@ class Claim:
     started: datetime | None = None
     key: KeyVersion | None = None
     missing: frozenset[Missing] = frozenset()
-    newer: bool = False
+    age: Age = Age.CURRENT
     instead_of: FailedSpec | None = None
     tokens: tuple[LaunchToken, ...] | None = None
+    copied: bool = False
+    author: str = ""
+
+    @property
+    def foreign(self) -> bool:
+        """Return True for a claim of another format: it is watched, and never acted upon."""
+        return self.age is not Age.CURRENT
 
     @property
     def fence(self) -> str:
@@ -148,6 +165,13 @@ class Claim:
         return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""
 
 
+def spoken_by(by: str, author: str) -> str:
+    """Name the speaker of an order: the name in its text, and beside it HDFS's owner, who is proven."""
+    if not author or by == author or by.startswith(f"{author}@"):
+        return by or author
+    return f"{by} (HDFS user {author})" if by else f"HDFS user {author}"
+
+
 class DesiredState(StrEnum):
     """The desired state: `held` means hands off, neither restart nor stop."""
 
@@ -158,10 +182,29 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class Desired:
-    """A person's wishes for a stream. `restart_up_to` requests that this generation and older ones be replaced."""
+    """A person's wishes for a stream. `restart_up_to` requests that this generation be replaced; it stays requested
+    as long as it is the newest.
+
+    `by` is what the order says of its speaker, and `author` is HDFS's owner of it; `number` is the order's, 0 if nobody
+    gave one.
+    """
 
     state: DesiredState = DesiredState.RUNNING
     restart_up_to: int = 0
     by: str = ""
     at: datetime | None = None
     reason: str = ""
+    author: str = ""
+    number: int = 0
+
+    def restarts(self, newest: int) -> bool:
+        """Return whether the newest generation is to be replaced.
+
+        Nobody who speaks in earnest names one that was not yet claimed: that would restart each successor, too.
+        """
+        return newest > 0 and self.restart_up_to == newest
+
+    @property
+    def speaker(self) -> str:
+        """Name who gave it, for people: HDFS's owner is proven, the name in the text is not."""
+        return spoken_by(self.by, self.author)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import count
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
-from airflow_kstream.model.contract import newest_trace, pushes
+from airflow_kstream.model.contract import generation_of_file, newest_trace, pushes
 from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
@@ -35,8 +36,9 @@ class Observation:
     """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
 
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
-    still lists, with their generations. `strangers` are other users' applications with its tags: they are reported,
-    count as no generation, and are never acted upon. `time_left` is what YARN's lifetime limit leaves the running one,
+    still lists, with their generations. `strangers` are other users' applications with its tags, and
+    `strangers_files` what other users wrote into its folder, with their names: both are reported, count for nothing,
+    and are never acted upon. `time_left` is what YARN's lifetime limit leaves the running one,
     None if it has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted
     with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
     `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
@@ -61,6 +63,7 @@ class Observation:
     key_at_hand: KeyVersion | None = None
     renewal_ratio: float = USUAL_RENEWAL_RATIO
     strangers: tuple[Application, ...] = ()
+    strangers_files: Mapping[str, str] = field(default_factory=dict)
     renewed: bool = True
     containers: Containers | None = None
     accepted: Mapping[str, Position] | None = None
@@ -81,6 +84,12 @@ class Observation:
         """
         claimed = self.claim.generation if self.claim else 0
         return max([claimed, newest_trace(self.files), *(number for number, _ in self.applications)])
+
+    @cached_property
+    def next_generation(self) -> int:
+        """Return the number of the next generation: the first whose files no stranger has taken."""
+        taken = {generation_of_file(name) for name in self.strangers_files}
+        return next(number for number in count(self.generation + 1) if number not in taken)
 
     @cached_property
     def current(self) -> Application | None:

@@ -17,23 +17,6 @@ from airflow_kstream.model.stream import CREDENTIALS, POLICIES, Deploy, OnChange
 
 _JOB = ("name", "credentials", "application", "checkpoints", "arguments", "conf", "deploy")
 
-# Version 1 had all of these in one block `restart`.
-_MOVED_IN_2 = {
-    "marker_grace": ("stop", "marker_grace"),
-    "quiescent_wait": ("stop", "quiescent_wait"),
-    "signal_grace": ("stop", "signal_grace"),
-    "kill_wait": ("stop", "kill_wait"),
-    "silence": ("stop", "silence"),
-    "submit_timeout": ("submit", "timeout"),
-    "submit_ttl": ("submit", "ttl"),
-    "start_timeout": ("heartbeat", "start_timeout"),
-    "stall_floor": ("heartbeat", "stall_floor"),
-    "stall_factor": ("heartbeat", "stall_factor"),
-    "watch_every": ("watch", "every"),
-    "look_every": ("watch", "look_every"),
-    "recovery_wait": ("watch", "recovery_wait"),
-}
-
 
 @dataclass(frozen=True)
 class UnknownSpec:
@@ -42,20 +25,19 @@ class UnknownSpec:
     why: str
 
 
-def read_spec(persisted: object, version: int) -> StreamSpec | UnknownSpec:
-    """Read the spec from a claim of this version."""
+def read_spec(persisted: object) -> StreamSpec | UnknownSpec:
+    """Read a spec that a claim or a copy of a declaration keeps."""
     if not isinstance(persisted, Mapping):
         return UnknownSpec("the claim holds no spec")
     if missing := [name for name in _JOB if name not in persisted]:
         return UnknownSpec(f"the claim's spec lacks {', '.join(missing)}")
-    current = _of_version_1(persisted) if version == 1 else persisted
-    job = {name: current[name] for name in _JOB} | {
-        "credentials": _credentials(current["credentials"]),
-        "deploy": _known(Deploy, current["deploy"]),
+    job = {name: persisted[name] for name in _JOB} | {
+        "credentials": _credentials(persisted["credentials"]),
+        "deploy": _known(Deploy, persisted["deploy"]),
     }
     try:
         return read_persisted(
-            StreamSpec, job | read_policies(current) | {"on_change": _on_change(current.get("on_change"))}
+            StreamSpec, job | read_policies(persisted) | {"on_change": _on_change(persisted.get("on_change"))}
         )
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
@@ -64,15 +46,6 @@ def read_spec(persisted: object, version: int) -> StreamSpec | UnknownSpec:
 def read_policies(persisted: Mapping[str, Any]) -> dict[str, Any]:
     """Read the groups of durations and ratios by their names; what can't be read gets its default."""
     return {name: _policy(kind, persisted.get(name)) for name, kind in POLICIES.items()}
-
-
-def _of_version_1(persisted: Mapping[str, Any]) -> Mapping[str, Any]:
-    block = persisted.get("restart")
-    groups: dict[str, dict[str, Any]] = {name: {} for name in POLICIES}
-    for name, value in block.items() if isinstance(block, Mapping) else ():
-        group, field = _MOVED_IN_2.get(name, ("restart", name))
-        groups[group][field] = value
-    return {**persisted, **groups}
 
 
 def _credentials(block: object) -> object:

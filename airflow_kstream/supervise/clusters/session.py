@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.supervise.clusters.copies import Copies
+from airflow_kstream.supervise.clusters.orders import Orders
+from airflow_kstream.supervise.clusters.state_dir import StateDir
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,27 @@ class ClusterSession:
     hdfs: Hdfs
     yarn: ResourceManager
     kafka: KafkaEnds
+
+    def at(self, state_dir: str) -> ClusterSession:
+        """Return the same sessions for another state_dir of this filesystem; itself, if it is that one."""
+        if state_dir.rstrip("/") == self.cluster.state_dir:
+            return self
+        return replace(self, cluster=replace(self.cluster, state_dir=state_dir.rstrip("/")))
+
+    @cached_property
+    def state(self) -> StateDir:
+        """Return the connection's state_dir, with who may speak there."""
+        return StateDir(self.hdfs, self.cluster.state_dir)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Return the copies of declarations that supervisors keep in it."""
+        return Copies(self.hdfs, self.state)
+
+    @cached_property
+    def orders(self) -> Orders:
+        """Return the orders of persons in it."""
+        return Orders(self.hdfs, self.state)
 
 
 @contextmanager

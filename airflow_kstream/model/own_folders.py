@@ -1,0 +1,32 @@
+"""The folders of a state_dir that belong to one author each: orders, copies of declarations, a lease journal.
+
+Only their owner decides whose they are; the user's name is in theirs for people. A stranger may have taken a name: then
+the next one is used. A dot keeps them apart from streams' folders, which have none.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from urllib.parse import quote
+
+# In a folder of leases: one journal's files for each run.
+AUDIT_FOLDER = "audit"
+
+
+class FolderKind(StrEnum):
+    """The kinds of what an author keeps."""
+
+    ORDERS = "orders"
+    DECLARED = "declared"
+    LEASES = "leases"
+
+
+def folder_name(kind: FolderKind, user: str, number: int = 1) -> str:
+    """Return the name of a user's folder of this kind; `number` counts the names that others took before."""
+    first = f"{kind}.{quote(user, safe='')}"
+    return first if number == 1 else f"{first}.{number}"
+
+
+def is_folder_of(kind: FolderKind, name: str) -> bool:
+    """Return whether a folder of this name may be one of this kind, regardless of its owner."""
+    return name.startswith(f"{kind}.")

@@ -1,0 +1,165 @@
+"""What lies in a state_dir, with who may speak there: one listing serves all of its streams."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
+from airflow_kstream.model.authors import SUPERVISORS_FILE, Ground, Supervisors, is_closed, named_supervisors
+from airflow_kstream.model.errors import Denied, NotFound
+from airflow_kstream.model.own_folders import FolderKind, is_folder_of
+
+# Owners of `/` and of a state_dir change by a superuser's hand, some day.
+_OWNERS_HOLD_SECONDS = 600.0
+# The file of supervisors is replaced by deleting the old one before, and may get its mode after its name.
+_NAMES_HOLD_SECONDS = 60.0
+# `hdfs dfs -put -f` writes this one, deletes the other, and renames.
+_NEW_NAMES = f"{SUPERVISORS_FILE}._COPYING_"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StateListing:
+    """One look at a state_dir: its entries by name, and its supervisors. Empty if there is no such folder.
+
+    `cut` is how many more entries each of these owners has in it: of them, folders of streams may be missing here, and
+    nothing that says who may speak.
+    """
+
+    path: str
+    entries: Mapping[str, FileStatus] = field(repr=False)
+    supervisors: Supervisors
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def cut_words(self) -> str:
+        """Return what of it is not looked at, in words; empty if all of it is."""
+        return Listing(cut=self.cut).words
+
+    def ground(self, folder: str) -> Ground | None:
+        """Return who owns a folder of it and whether others can write there; None if there is none of this name."""
+        entry = self.entries.get(folder)
+        return None if entry is None or not entry.is_folder else ground_of(entry)
+
+    def folders(self, kind: FolderKind) -> Mapping[str, FileStatus]:
+        """Return the folders of this kind by their paths, regardless of their owners."""
+        return {
+            f"{self.path}/{name}": entry
+            for name, entry in self.entries.items()
+            if entry.is_folder and is_folder_of(kind, name)
+        }
+
+
+def ground_of(folder: FileStatus) -> Ground:
+    return Ground(folder.owner, is_closed(folder.permission, acl=folder.acl))
+
+
+def _monotonic() -> float:
+    return time.monotonic()
+
+
+class StateDir:
+    """A state_dir as one session sees it. What can't have changed since is not asked again."""
+
+    def __init__(self, hdfs: Hdfs, path: str, clock: Callable[[], float] = _monotonic) -> None:
+        self._hdfs = hdfs
+        self.path = path.rstrip("/")
+        self._clock = clock
+        self._owners: tuple[float, str, str] | None = None
+        self._named: tuple[FileStatus, frozenset[str]] | None = None
+        self._missed: float | None = None
+        self._last: StateListing | None = None
+
+    @cached_property
+    def user(self) -> str:
+        """Return this session's short name by HDFS's rules: the author of what it writes."""
+        return self._hdfs.user()
+
+    def look(self) -> StateListing:
+        """List the state_dir. Costs one request, and some more the first time, when its supervisors changed, and
+        when it is too long to be listed completely.
+
+        Raises Unavailable: when HDFS is away. Raises Denied: when this identity may not list it, or may not read who
+        its supervisors are: then nothing in it can be judged.
+        """
+        found = self._hdfs.listing(self.path)
+        entries = {entry.name: entry for entry in found.entries} | (self._needed() if found.cut else {})
+        listing = StateListing(self.path, entries, self._supervisors(entries), found.cut)
+        self._tell_lost(listing.supervisors)
+        self._last = listing
+        return listing
+
+    def _tell_lost(self, supervisors: Supervisors) -> None:
+        before = self._last.supervisors.users if self._last else frozenset()
+        if lost := sorted(before - supervisors.users):
+            log.warning(
+                "%s: %s may no longer speak for all streams, and what they ordered counts for nothing: what they "
+                "stopped, held or froze is started again. `kstream connection check` and the doctor name it",
+                self.path,
+                ", ".join(lost),
+            )
+
+    def _needed(self) -> dict[str, FileStatus]:
+        """Look for what may have been cut of a listing, and without which nobody's words can be judged or read."""
+        prefixes = (*(f"{kind}." for kind in FolderKind), SUPERVISORS_FILE)
+        listings = (self._hdfs.listing(self.path, prefix).entries for prefix in prefixes)
+        return {entry.name: entry for entries in listings for entry in entries}
+
+    def last(self) -> StateListing:
+        """Return the last look, or take one: for what changes by a superuser's hand alone."""
+        return self._last or self.look()
+
+    @property
+    def supervisors(self) -> Supervisors:
+        """Return who may speak for all streams, as the last look showed."""
+        return self.last().supervisors
+
+    def _supervisors(self, entries: Mapping[str, FileStatus]) -> Supervisors:
+        superuser, owner = self._root_and_own_owner()
+        unnamed = Supervisors(superuser, owner)
+        files = (entries[name] for name in (SUPERVISORS_FILE, _NEW_NAMES) if name in entries)
+        counting = next((file for file in files if not file.is_folder and file.owner in unnamed), None)
+        return Supervisors(superuser, owner, self._names_in(counting))
+
+    def _names_in(self, file: FileStatus | None) -> frozenset[str]:
+        """Return whom the file names. As long as it is missing, or can't be read, it may be being replaced: then those
+        whom it named last still count for a minute."""
+        try:
+            named = self._read_names(file)
+        except (Denied, NotFound) as missing:
+            now = self._clock()
+            self._missed = now if self._missed is None else self._missed
+            if self._named and now - self._missed <= _NAMES_HOLD_SECONDS:
+                return self._named[1]
+            if isinstance(missing, Denied):
+                raise
+            self._named = None
+            return frozenset()
+        self._missed = None
+        return named
+
+    def _read_names(self, file: FileStatus | None) -> frozenset[str]:
+        """Read whom the file names, once as long as it is the same. Raises NotFound: when there is none."""
+        if file is None:
+            raise NotFound("it names nobody", tried=f"read {self.path}/{SUPERVISORS_FILE}")
+        if self._named is None or self._named[0] != file:
+            # A byte that is no UTF-8 costs the line that has it.
+            text = self._hdfs.read_part(f"{self.path}/{file.name}", 0, LONGEST_TEXT).decode(errors="replace")
+            self._named = file, named_supervisors(text)
+        return self._named[1]
+
+    def _root_and_own_owner(self) -> tuple[str, str]:
+        now = self._clock()
+        if self._owners is None or now - self._owners[0] > _OWNERS_HOLD_SECONDS:
+            self._owners = now, self._hdfs.status("/").owner, self._own_owner()
+        return self._owners[1], self._owners[2]
+
+    def _own_owner(self) -> str:
+        try:
+            return self._hdfs.status(self.path).owner
+        except NotFound:
+            return ""

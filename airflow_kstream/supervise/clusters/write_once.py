@@ -1,0 +1,47 @@
+"""Files that one writer alone places under their names: claims, owners, words of persons, records of ends."""
+
+from __future__ import annotations
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+
+# Everybody who supervises reads what others wrote; nothing here is secret.
+FILE_MODE = "644"
+
+
+def wrote_once(hdfs: Hdfs, draft: str, path: str, text: str) -> bool:
+    """Write a file that nobody replaces; return whether it is this text that stands there, and not another writer's.
+
+    What stands there decides, not the reply: our own success can look like a loss, and the success of two like the
+    success of each. `text` has to be this writer's alone, by a nonce.
+
+    Raises the server's refusal: when nothing stands there afterwards.
+    """
+    refusal = placed(hdfs, draft, path, text)
+    standing = text_at(hdfs, path)
+    if standing == text:
+        return True
+    hdfs.delete(draft)
+    if refusal and standing is None:
+        raise refusal
+    return False
+
+
+def placed(hdfs: Hdfs, draft: str, path: str, text: str) -> KstreamError | None:
+    """Write the draft and rename it onto nothing; return the refusal. The caller reads what stands there then."""
+    hdfs.write(draft, text, permission=FILE_MODE)
+    try:
+        hdfs.rename_onto_nothing(draft, path)
+    except (Conflict, NotFound, Unavailable, InvalidInput) as refusal:
+        return refusal
+    return None
+
+
+def text_at(hdfs: Hdfs, path: str) -> str | None:
+    """Return what stands there, None if nothing does. What is no text, or a folder, is empty: nobody here wrote it."""
+    try:
+        return hdfs.read(path)
+    except NotFound:
+        return None
+    except InvalidInput:
+        return ""
