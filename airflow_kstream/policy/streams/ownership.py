@@ -2,6 +2,9 @@
 
 An owner keeps its checkpoint until it gives it up: a stream that is between two generations, or that ended by itself,
 comes back. So neither a desired state nor a silent checkpoint makes another stream its owner.
+
+An entry that names another stream refuses, regardless of its author. One that gives something counts only from an
+author who may speak for the stream that would get it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from enum import StrEnum
 from itertools import pairwise
 
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.checkpoint_owner import Owner, Ownership, Word
-from airflow_kstream.model.generation import Claim, Position
+from airflow_kstream.model.checkpoint_owner import OWNER_FOLDER, Owner, Ownership, Record, Word, owner_file
+from airflow_kstream.model.generation import Claim, Position, spoken_by
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.stream import StreamSpec
 
@@ -43,21 +46,47 @@ class Judgement:
     why: str = ""
 
 
-def judge(us: Owner, point: Checkpoint, ownership: Ownership | None, claim: Claim | None, word: Word) -> Judgement:
+def counts(us: Owner, entry: Ownership) -> bool:
+    """Return whether an entry says something to us; a stranger's that names us, or nobody, gives us nothing."""
+    if entry.newer:
+        return True
+    if entry.owner.same_stream(us):
+        return not entry.strange
+    return entry.gives or not entry.released
+
+
+def judge(us: Owner, point: Checkpoint, record: Record, claim: Claim | None, word: Word) -> Judgement:
     """Judge whether we may use the checkpoint at `point`.
 
-    `claim` is our newest one. One that names the checkpoint shows that its data is ours although nobody owns it: then
-    it was claimed before checkpoints had owners. A `word` of a person replaces such a proof.
+    `claim` is our newest one. One that names the checkpoint shows that its data is ours although nobody owns it: its
+    record was lost, or strangers wrote it. A `word` of a person replaces such a proof.
     """
-    if ownership is None:
-        return _unowned(point, bool(word) or _names(claim, point), "has no owner")
-    if ownership.newer:
-        return Judgement(Standing.REFUSED, "was given its owner by a newer version of this program; upgrade this one")
-    if ownership.owner.same_stream(us):
-        return _our_own(us, point, ownership, claim, word)
-    if ownership.released:
-        return _unowned(point, bool(word), f"was released by {ownership.owner} {_since(ownership)}")
-    return Judgement(Standing.REFUSED, _belongs_to(ownership))
+    entry = record.entry
+    if entry is None:
+        return _unowned(point, bool(word) or names(claim, point.path), f"has no owner{_passed(point, record)}")
+    if entry.newer:
+        why = "was given its owner by a newer version of this program; upgrade this one"
+        return Judgement(Standing.REFUSED, why + not_its_users(point.path, entry))
+    if entry.owner.same_stream(us):
+        return _our_own(us, point, entry, claim, word)
+    if entry.released:
+        return _unowned(point, bool(word), f"was released by {entry.owner} {_since(entry)}")
+    return Judgement(Standing.REFUSED, _belongs_to(point, record, entry))
+
+
+def names(claim: Claim | None, checkpoint: str) -> bool:
+    """Return whether the claim is known to be of a generation that writes this checkpoint."""
+    if claim is None or not isinstance(claim.spec, StreamSpec):
+        return False
+    return plain_path(checkpoint) in {plain_path(path) for path in claim.spec.checkpoints}
+
+
+def not_its_users(checkpoint: str, entry: Ownership) -> str:
+    """Say how an entry is removed whose author does not speak for the stream that it refuses; nothing of any other."""
+    if not entry.strange:
+        return ""
+    path = f"{plain_path(checkpoint)}/{OWNER_FOLDER}/{owner_file(entry.number)}"
+    return f"; {entry.author} wrote that, and if the checkpoint is not theirs to give, `hdfs dfs -rm {path}` removes it"
 
 
 def time_to_look(spec: StreamSpec, points: Iterable[Checkpoint]) -> timedelta:
@@ -79,7 +108,7 @@ def _our_own(us: Owner, point: Checkpoint, ownership: Ownership, claim: Claim | 
     """Judge an entry of this stream's. Without a claim it may be from a lost state_dir, or a copy from elsewhere."""
     if not word and ownership.half_adopted(claim.generation if claim else 0):
         return Judgement(Standing.REFUSED, _half_adopted(ownership))
-    given = word or (ownership.word and ownership.owner == us)
+    given = word or (ownership.gives and ownership.word and ownership.owner == us)
     if given or claim or point.position == _UNTOUCHED:
         return Judgement(Standing.FREE if ownership.released else Standing.OWNED)
     return _unowned(point, False, "has this stream as its owner, but state_dir has no claim of it,")
@@ -102,20 +131,26 @@ def _half_adopted(ownership: Ownership) -> str:
     )
 
 
-def _belongs_to(ownership: Ownership) -> str:
+def _belongs_to(point: Checkpoint, record: Record, entry: Ownership) -> str:
     return (
-        f"belongs to {ownership.owner} {_since(ownership)}. `kstream streams stop {ownership.owner.stream}` with a "
-        "connection to that state_dir releases it; if that stream is gone for good, "
+        f"belongs to {entry.owner} {_since(entry)}{_passed(point, record)}. `kstream streams stop "
+        f"{entry.owner.stream}` with a connection to that state_dir releases it; if that stream is gone for good, "
         "`kstream streams take-over SPEC.yaml` takes the checkpoint over; or declare another checkpoint"
+        f"{not_its_users(point.path, entry)}"
     )
 
 
+def _passed(point: Checkpoint, record: Record) -> str:
+    """Name the newest of the entries that would give something, had their authors a say here."""
+    if not record.passed:
+        return ""
+    newest = record.passed[0]
+    says = "a release" if newest.released else f"that it is {newest.owner}'s"
+    path = f"{plain_path(point.path)}/{OWNER_FOLDER}/{owner_file(newest.number)}"
+    return f" ({path} says {says}, which counts for nothing here: {newest.author} wrote it)"
+
+
 def _since(ownership: Ownership) -> str:
-    by = f" (by {ownership.by})" if ownership.by else ""
+    speaker = spoken_by(ownership.by, ownership.author)
+    by = f" (by {speaker})" if speaker else ""
     return f"since {ownership.since:%Y-%m-%d %H:%M:%S} UTC{by}"
-
-
-def _names(claim: Claim | None, point: Checkpoint) -> bool:
-    if claim is None or not isinstance(claim.spec, StreamSpec):
-        return False
-    return plain_path(point.path) in {plain_path(path) for path in claim.spec.checkpoints}

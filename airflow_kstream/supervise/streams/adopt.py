@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint_owner import Said, Word
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Age, Claim, DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.declared_copies import keep_copy, keep_word_on_adopted
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import own, require_owned
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import new_nonce
+
+log = logging.getLogger(__name__)
 
 
 def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
@@ -40,10 +45,11 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     observation = observe(run)
     if not app.alive:
         raise Conflict(f"it ended as {app.state}", tried=tried)
-    again = _lost_its_claim(observation, app)
+    old = _claim_of_earlier_format(observation, app)
+    again = bool(old) or _lost_its_claim(observation, app)
     if observation.current and observation.current.alive and not again:
         raise Conflict(f"the stream already runs {observation.current.id}", tried=tried)
-    if observation.claim and observation.claim.newer:
+    if observation.claim and observation.claim.age is Age.NEWER:
         raise Conflict(
             f"generation {observation.claim.generation} is not ours to follow: {observation.claim.doubt}", tried=tried
         )
@@ -56,9 +62,9 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
         )
     if ALL_STREAMS_TAG in app.tags and not again:
         raise Conflict("it is a generation of a stream already", tried=tried)
-    _require_user(session, app, of_user, tried)
+    others = _is_another_users(session, app, of_user, tried)
     draft = ClaimDraft(
-        generation=observation.generation if again else observation.generation + 1,
+        generation=observation.generation if again else observation.next_generation,
         nonce=new_nonce(),
         spec=spec,
         lifetimes=learn_lifetimes(session.hdfs, session.identity),
@@ -67,23 +73,34 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
         adopted=application_id,
         adopted_started=app.started,
     )
+    if why := keep_copy(run):
+        log.warning("%s: %s", spec.name, why)
+    if others:
+        keep_word_on_adopted(run, application_id, of_user)
     own(run, observation, Said(Word.ADOPT, draft.reason, draft.generation))
+    # The driver goes by its number, so the claim of the earlier format makes way for one of the same number.
+    run.folder.forget(old)
+    run.folder.repeat_former(observation.desired)
     claim = run.folder.make_claim(draft)
     require_owned(run)
     return claim
 
 
-def _require_user(session: ClusterSession, app: Application, of_user: str, tried: str) -> None:
-    """Raises Conflict: when it runs as a user that is neither the stream's own nor the one that a person named."""
-    if app.user in {"", of_user}:
-        return
-    own = session.yarn.user() or session.hdfs.user()
-    if app.user != own:
+def _is_another_users(session: ClusterSession, app: Application, of_user: str, tried: str) -> bool:
+    """Return whether it runs as the user that a person named, and not as the stream's own.
+
+    Raises Conflict: when it runs as neither.
+    """
+    own = session.yarn.user() or session.state.user
+    if app.user in {"", own}:
+        return False
+    if app.user != of_user:
         raise Conflict(
             f"it runs as {app.user}, and the stream as {own}, who would have to stop it, and whose jobs follow it; "
             f"`--of-user {app.user}` adopts it all the same",
             tried=tried,
         )
+    return True
 
 
 def _may_arrive(spec: StreamSpec, observation: Observation, claim: Claim) -> bool:
@@ -101,6 +118,14 @@ def _claimed(run: StreamRun, observation: Observation, claim: Claim) -> str:
         return f"generation {claim.generation} was claimed and may still arrive for another {wait} (submit.ttl)"
     advice = f"its supervisor does that, or `kstream streams stop {run.spec.name}` and then `start`"
     return f"generation {claim.generation} was claimed, never arrived, and is not given up yet: {advice}"
+
+
+def _claim_of_earlier_format(observation: Observation, app: Application) -> tuple[str, ...]:
+    """Return the file of the application's claim if it is of an earlier format; nothing otherwise."""
+    claim, current = observation.claim, observation.current
+    if claim is None or claim.age is not Age.OLDER or current is None or current.id != app.id:
+        return ()
+    return (claim_file(claim.generation),) if claim.generation == observation.generation else ()
 
 
 def _lost_its_claim(observation: Observation, app: Application) -> bool:

@@ -2,36 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from airflow_kstream.model.authors import Ground
+from airflow_kstream.model.authors import Standing as AuthorsStanding
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.checkpoint_owner import NOTHING_SAID, Owner, Ownership, Said, Word
-from airflow_kstream.model.errors import Conflict, KstreamError
-from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.checkpoint_owner import NOTHING_SAID, EntryFile, Owner, Ownership, Record, Said, Word
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.ownership import Standing, judge
+from airflow_kstream.policy.authors import giving
+from airflow_kstream.policy.streams.ownership import Standing, counts, judge, not_its_users
 from airflow_kstream.policy.streams.watchable import is_watchable
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.run import StreamRun
+
+# A record of ours has ten entries; one of a hundred that give nothing is a stranger's work.
+_MOST_READ = 100
 
 
 @dataclass(frozen=True)
 class _Held:
-    """A checkpoint that the stream may use, with the entry of its owner."""
+    """A checkpoint that the stream may use, with its record."""
 
     lock: CheckpointLock
     point: Checkpoint
-    entry: Ownership | None
+    record: Record
     standing: Standing
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A stream as the reader of checkpoints' records. `acting` is whether the session logged in as its own user."""
+
+    session: ClusterSession
+    stream: StreamId
+    acting: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.stream.name, self.session.cluster.state_dir, self.session.cluster.default_fs)
+
+    def record(self, lock: CheckpointLock) -> Record:
+        """Read as far as the newest entry that counts. Costs a listing, and mostly one entry.
+
+        Raises as `CheckpointLock.read`, for any entry that may name an owner.
+        """
+        files, passed = lock.files(), list[Ownership]()
+        standings = self._standings(lock, {file.author for file in files})
+        for file in files[:_MOST_READ]:
+            entry = lock.read(file, standings[file.author])
+            if counts(self.owner, entry):
+                return Record(files, entry, tuple(passed))
+            passed.append(entry)
+        _require_readable(lock, files)
+        return Record(files, None, tuple(passed))
+
+    def entries(self, lock: CheckpointLock, record: Record) -> Iterator[Ownership]:
+        """Yield all entries of a record, newest first, regardless of their authors. One that newer entries have
+        replaced is left out if it can't be read. Raises InvalidInput: when there are too many."""
+        _require_readable(lock, record.files)
+        newest = [*record.passed, *([record.entry] if record.entry else [])]
+        yield from newest
+        standings = self._standings(lock, {file.author for file in record.files})
+        for file in record.files[len(newest) :]:
+            try:
+                entry = lock.read(file, standings[file.author])
+            except (InvalidInput, Denied):
+                continue
+            yield entry
+
+    def _standings(self, lock: CheckpointLock, authors: Collection[str]) -> Mapping[str, AuthorsStanding]:
+        """Judge the authors of entries. Costs no request unless somebody unknown wrote."""
+        state, supervisors = self.session.state, self.session.state.supervisors
+        users = frozenset({state.user} if self.acting else ())
+        unknown = {author for author in authors if author and author not in supervisors} - {state.user}
+        users |= self.session.copies.users(self.stream, among=unknown, where=lock.folder)
+        ground = _ground(lock) if unknown - users else None
+        return {author: giving(author, state.user, supervisors, ground, users) for author in authors}
+
+    def still_owns(self, checkpoint: str) -> bool:
+        """Return whether the stream may still own it, regardless of entries by strangers.
+
+        Raises InvalidInput: when a newer version of this program gave it its owner, or nobody can tell.
+        """
+        lock, released = CheckpointLock(self.session.hdfs, checkpoint), set[str]()
+        files = lock.files()
+        _require_readable(lock, files)
+        standings = self._standings(lock, {file.author for file in files})
+        for file in files:
+            if standings[file.author] is AuthorsStanding.STRANGER:
+                continue
+            entry = lock.read(file, standings[file.author])
+            if entry.newer:
+                raise InvalidInput(f"a newer version of this program gave {checkpoint} its owner")
+            ours = entry.owner.same_stream(self.owner)
+            still = ours and not entry.released and entry.author not in released
+            if entry.gives or still:
+                return still
+            # An author who is not proven takes back an entry of their own, and nothing else.
+            released |= {entry.author} if ours else set()
+        return False
+
+
+def _require_readable(lock: CheckpointLock, files: Collection[EntryFile]) -> None:
+    if len(files) > _MOST_READ:
+        authors = ", ".join(sorted({file.author for file in files}))
+        why = f"{lock.folder} has {len(files)} entries, of {authors}: remove those of strangers with `hdfs dfs -rm`"
+        raise InvalidInput(why, tried="read its owner")
+
+
+def _ground(lock: CheckpointLock) -> Ground | None:
+    with suppress(NotFound):
+        return lock.ground()
+    return None
 
 
 def owner_of(run: StreamRun) -> Owner:
     """Return this stream as the owner of checkpoints."""
-    return Owner(run.spec.name, run.cluster.state_dir, run.cluster.default_fs)
+    return reader_of(run).owner
+
+
+def reader_of(run: StreamRun) -> Reader:
+    return Reader(run.session, run.id, run.acts_as_stream)
 
 
 def require_available(run: StreamRun, observation: Observation) -> None:
@@ -71,11 +169,13 @@ def require_owned(run: StreamRun) -> None:
     """
     for path in run.spec.checkpoints:
         lock = CheckpointLock(run.session.hdfs, path)
-        entry = lock.newest()
+        record = reader_of(run).record(lock)
+        entry = record.entry
         if entry is None or entry.released or not entry.owner.same_stream(owner_of(run)):
-            raise Conflict(f"{path} has got another owner meanwhile", tried=f"submit {run.spec.name}")
+            whose = not_its_users(path, entry) if entry else ""
+            raise Conflict(f"{path} has got another owner meanwhile{whose}", tried=f"submit {run.spec.name}")
         if entry.word:
-            lock.give(entry, owner_of(run), reason=f"claimed after the word: {entry.word}")
+            lock.give(record.numbers, owner_of(run), reason=f"claimed after the word: {entry.word}")
 
 
 def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[str, ...]:
@@ -83,11 +183,12 @@ def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[st
     released = []
     for path in sorted({plain_path(path) for path in checkpoints if is_watchable(path, run.cluster)}):
         lock = CheckpointLock(run.session.hdfs, path)
-        entry = lock.newest()
+        record = reader_of(run).record(lock)
+        entry = record.entry
         if entry and not entry.newer and not entry.released and entry.owner.same_stream(owner_of(run)):
             # A word that no claim has followed yet still holds.
             word, generation = entry.word, entry.generation
-            lock.give(entry, owner_of(run), released=True, word=word, reason=reason, generation=generation)
+            lock.give(record.numbers, owner_of(run), released=True, word=word, reason=reason, generation=generation)
             released.append(path)
     return tuple(released)
 
@@ -115,8 +216,9 @@ def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said
 
 def _taken(run: StreamRun, held: _Held, claim: Claim | None, said: Said) -> tuple[str, ...]:
     """Take it, and return it; nothing if another supervisor of the same stream was quicker."""
+    seen, us = held.record.numbers, owner_of(run)
     try:
-        held.lock.give(held.entry, owner_of(run), word=said.word, reason=said.reason, generation=said.generation)
+        held.lock.give(seen, us, word=said.word, reason=said.reason, generation=said.generation)
     except Conflict:
         if _held(run, held.point, claim, said.word).standing is not Standing.OWNED:
             raise
@@ -132,8 +234,8 @@ def _judged(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, w
 def _held(run: StreamRun, point: Checkpoint, claim: Claim | None, word: Word) -> _Held:
     """Judge one checkpoint. Raises Conflict: when the stream may not use it."""
     lock = CheckpointLock(run.session.hdfs, point.path)
-    entry = lock.newest()
-    judgement = judge(owner_of(run), point, entry, claim, word)
+    record = reader_of(run).record(lock)
+    judgement = judge(owner_of(run), point, record, claim, word)
     if judgement.standing is Standing.REFUSED:
         raise Conflict(f"{point.path} {judgement.why}", tried=f"own the checkpoint of {run.spec.name}")
-    return _Held(lock, point, entry, judgement.standing)
+    return _Held(lock, point, record, judgement.standing)

@@ -16,7 +16,6 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
@@ -28,6 +27,7 @@ from tests.simulated.interrupted import (
     US,
     Interrupted,
     alive,
+    give,
     hdfs,
     owner,
     rewrite,
@@ -256,7 +256,7 @@ class TestTrouble:
     def test_a_broken_record_stops_nothing_and_is_reported(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
         hdfs.write(f"{RECORD}owner-000001", "[]", overwrite=True)
-        assert "owner-000001 can't be understood" in supervise(life.run).owner_doubt
+        assert "owner-000001 of streamer can't be understood" in supervise(life.run).owner_doubt
         with pytest.raises(InvalidInput, match="nothing is submitted to this checkpoint until somebody has repaired"):
             supervise(subject(life, COPY))
 
@@ -276,7 +276,7 @@ class TestTrouble:
         hdfs.delete(RECORD.rstrip("/"), recursive=True)
         assert supervise(life.run).phase is Phase.RUNNING
         assert entries(hdfs) == []
-        CheckpointLock(life.run.session.hdfs, HERE).give(None, US)
+        give(life.run, US)
         life.yarn.end("application_1_0001")
         stop(life.run)
         assert owner(life.run) == US
@@ -304,19 +304,18 @@ class TestTrouble:
             raise Unavailable("the reply was lost")
 
         hdfs.renamed = lose_the_reply
-        lock = CheckpointLock(life.run.session.hdfs, HERE)
-        assert lock.give(None, US).owner == US
+        give(life.run, US)
+        assert owner(life.run) == US
         assert entries(hdfs) == ["owner-000001"]
 
     def test_a_rename_that_only_says_that_it_succeeded_makes_nobody_the_owner(
         self, life: Life, hdfs: Interrupted
     ) -> None:
         """HttpFS ignores the rename's options and answers 200 with false."""
-        lock = CheckpointLock(life.run.session.hdfs, HERE)
-        lock.give(None, Owner("former", "/elsewhere", "hdfs://simulated"))
+        give(life.run, Owner("former", "/elsewhere", "hdfs://simulated"))
         hdfs.ignores_options = True
         with pytest.raises(Conflict, match="changed meanwhile"):
-            lock.give(lock.newest(), US)
+            give(life.run, US)
 
     def test_drafts_of_crashed_writers_and_old_entries_are_removed(self, life: Life, hdfs: Interrupted) -> None:
         hdfs.write(f"{RECORD}.owner-crashed", "{}")
@@ -332,8 +331,8 @@ class TestTrouble:
     ) -> None:
         def lose_the_checkpoint(target: str) -> None:
             if "gen-" in target:
-                lock = CheckpointLock(life.run.session.hdfs, HERE)
-                lock.give(lock.newest(), Owner("copy", "/elsewhere", "hdfs://simulated"))
+                hdfs.renamed = lambda target: None
+                give(life.run, Owner("copy", "/elsewhere", "hdfs://simulated"))
 
         hdfs.renamed = lose_the_checkpoint
         with pytest.raises(Conflict, match="has got another owner meanwhile"):
@@ -345,7 +344,7 @@ class TestTrouble:
 
 
 def test_the_first_start_costs_the_same_beside_ten_other_streams(life: Life, hdfs: Interrupted) -> None:
-    hdfs.write("/data/something/checkpoint", "")
+    supervise(subject(life, replace(SPEC, name="first", checkpoints=("/data/first",))))
     hdfs.asked = 0
     supervise(life.run)
     alone = hdfs.asked

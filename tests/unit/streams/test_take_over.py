@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,23 +11,26 @@ import pytest
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.checkpoint_owner import Owner
 from airflow_kstream.model.errors import Conflict, Denied, RestartAborted, Unavailable
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream import OnChange
 from airflow_kstream.policy.streams.ownership import time_to_look
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.ownership import owner_of
 from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import TakenOver, take_over
 from tests.simulated.interrupted import (
     COPY,
     HERE,
+    RECORD,
     SPEC,
     Interrupted,
     alive,
     hdfs,
+    newest,
     owner,
     rewrite,
     subject,
@@ -54,7 +58,7 @@ def test_data_of_nobody_is_taken_over_and_continued(life: Life, hdfs: Interrupte
     assert "applications of streamer that run and are of no stream: application_1_0001" in said
     assert f"{HERE} moved last at 20" in said
     assert said.endswith("UTC and did not for 30s")
-    entry = CheckpointLock(life.run.session.hdfs, HERE).newest()
+    entry = newest(life.run)
     assert entry is not None
     assert (entry.word, entry.reason) == ("take-over", f"the old cron job is gone; {said}")
     assert supervise(life.run).phase is Phase.RUNNING
@@ -73,7 +77,7 @@ def test_a_checkpoint_that_moves_meanwhile_is_not_taken(life: Life, hdfs: Interr
     life.engine.complete_epoch(SPEC)
     with pytest.raises(Conflict, match="moved from batch 0 to 1 meanwhile: a job writes it"):
         take_over(life.run, "", tell=lambda line: life.engine.complete_epoch(SPEC))
-    assert CheckpointLock(life.run.session.hdfs, HERE).newest() is None
+    assert newest(life.run) is None
 
 
 @pytest.mark.parametrize("wanted", [DesiredState.STOPPED, DesiredState.RUNNING])
@@ -106,7 +110,7 @@ def test_the_claim_of_an_owner_in_a_frozen_cluster_is_not_given_up(
     supervise(life.run)
     life.yarn.apps.clear()
     life.clock.ahead += SPEC.submit.ttl
-    brake = Brake(life.run.session.hdfs, CLUSTER.state_dir)
+    brake = Brake(life.run.session)
     brake.freeze(timedelta(hours=4), "a new NameNode")
     before = owner(life.run), life.run.folder.names()
     with pytest.raises(Conflict, match=r"frozen until .*: a new NameNode.* Retrying may help"):
@@ -165,7 +169,7 @@ def test_an_owner_that_one_resourcemanager_alone_lacks_keeps_its_checkpoint(
     theirs = life.run.id.folder
     if out_of_reach:
         hdfs.at_request = refusing(theirs)
-    with pytest.raises(Conflict, match=r"is written by application_1_0001 of stream orders"):
+    with pytest.raises(Conflict, match=r"is written by application_1_0001.* of stream orders"):
         taken(rival_of_a_deposed(life, timedelta(minutes=1)))
     hdfs.at_request = lambda request, path: None
     assert any(name.startswith("fence") for name in hdfs.names(theirs))
@@ -256,7 +260,7 @@ def test_a_claim_of_a_stream_on_another_filesystem_is_not_looked_for_here(life: 
     supervise(life.run)
     life.yarn.apps.clear()
     rewrite(hdfs, filesystem="hdfs://other")
-    assert StreamFolder(life.run.session.hdfs, StreamId("orders", CLUSTER.state_dir)).names()
+    assert life.run.folder.names()
     assert taken(subject(life, COPY)).checkpoints == (HERE,)
 
 
@@ -278,3 +282,91 @@ def test_an_owner_whose_last_claim_was_given_up_is_gone(life: Life, hdfs: Interr
     assert claim is not None
     life.run.folder.take_fence(claim.fence)
     assert taken(subject(life, COPY)).checkpoints == (HERE,)
+
+
+def says(hdfs: Interrupted, number: int, whose: Owner, author: str = "mallory") -> None:
+    """Write an entry as another user, in a record that everybody can write in."""
+    hdfs.modes[RECORD.rstrip("/")] = "777"
+    with hdfs.as_user(author):
+        hdfs.write(f"{RECORD}owner-{number:06d}", json.dumps({"version": 1, "nonce": "x", **vars(whose)}))
+
+
+GHOST = Owner("ghost", "/elsewhere", CLUSTER.default_fs)
+
+
+class TestStrangers:
+    """What others wrote into the record, and started with the former owner's tags."""
+
+    @pytest.mark.parametrize("entries", [1, 30])
+    def test_a_strangers_entry_hides_no_former_owner_that_runs(
+        self, life: Life, hdfs: Interrupted, entries: int
+    ) -> None:
+        supervise(life.run)
+        for number in range(2, 2 + entries):
+            says(hdfs, number, GHOST)
+        with pytest.raises(Conflict, match=r"is written by application_1_0001 of stream orders .*; stop that stream"):
+            taken(subject(life, COPY))
+
+    def test_a_strangers_application_with_the_owners_tags_holds_nothing_up(self, life: Life, hdfs: Interrupted) -> None:
+        life.yarn.end(str(supervise(life.run).application))
+        theirs = life.yarn.start(frozenset(life.run.id.tags(1)), user="mallory")
+        report = taken(subject(life, COPY))
+        assert report.checkpoints == (HERE,)
+        assert f"(not counted, although tagged like one: {theirs.id} of user mallory)" in "; ".join(report.checked)
+
+    def test_one_that_may_be_the_owners_by_another_name_is_not_called_a_strangers(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        """YARN's rules may give the owner another name than HDFS's, and no copy tells."""
+        life.yarn.end(str(supervise(life.run).application))
+        life.yarn.start(frozenset(life.run.id.tags(2)), user="svc_streamer")
+        life.yarn.whoami = None
+        for name in [name for name in hdfs.files if "/declared." in name]:
+            hdfs.delete(name)
+        with pytest.raises(Conflict, match="is written by application_1_0002 of stream orders"):
+            taken(subject(life, COPY))
+
+    def test_of_a_stream_without_claims_all_applications_count(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        hdfs.delete(life.run.id.folder, recursive=True)
+        with (
+            hdfs.as_user("hdfs"),
+            pytest.raises(Conflict, match="application_1_0001 of user streamer of stream"),
+        ):
+            taken(subject(life, COPY))
+
+    def test_a_former_owner_that_writes_elsewhere_now_runs_on(self, life: Life, hdfs: Interrupted) -> None:
+        """A stranger could name any stream that runs, too."""
+        supervise(life.run)
+        moved = subject(life, replace(SPEC, checkpoints=("/data/moved",), on_change=OnChange.RESTART))
+        assert supervise(moved).generation == 2
+        report = taken(subject(life, COPY))
+        assert report.checkpoints == (HERE,)
+        assert "it is declared with other checkpoints now" in report.checked[0]
+        assert alive(life) == ["application_1_0002"]
+        assert any(name.startswith("fence-000002") for name in life.run.folder.names())
+
+    def test_a_strangers_own_stream_refuses_until_somebody_removes_the_entry(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        theirs = Owner("evil", "/user/mallory", CLUSTER.default_fs)
+        life.yarn.start(frozenset(StreamId(theirs.stream, theirs.state_dir).tags(1)), user="mallory")
+        life.engine.complete_epoch(SPEC)
+        says(hdfs, 1, theirs)
+        with pytest.raises(Conflict, match=rf"mallory wrote that, .*`hdfs dfs -rm {RECORD}owner-000001` removes it"):
+            taken(life.run)
+        hdfs.delete(f"{RECORD}owner-000001")
+        assert taken(life.run).checkpoints == (HERE,)
+
+    def test_a_replaced_owner_that_still_runs_is_named_with_its_entry(self, life: Life, hdfs: Interrupted) -> None:
+        life.yarn.start(frozenset(StreamId(GHOST.stream, GHOST.state_dir).tags(1)))
+        says(hdfs, 1, GHOST, "hdfs")
+        says(hdfs, 2, owner_of(life.run), "hdfs")
+        with pytest.raises(Conflict, match=rf"of stream ghost .*was the owner says {RECORD}owner-000001"):
+            taken(subject(life, COPY))
+
+
+def test_who_the_jobs_user_is_yarn_tells(life: Life, hdfs: Interrupted) -> None:
+    life.yarn.whoami = "svc_streamer"
+    by_hand = life.yarn.start(frozenset())
+    assert f"applications of svc_streamer that run and are of no stream: {by_hand.id}" in taken(life.run).checked
