@@ -23,6 +23,11 @@ The contract between a driver and its supervisor is four Spark confs and five ki
     failed-00000n   the error that ended a query of n; for a Python
                     driver YARN's diagnostics have only the exit code    written here, if HDFS can still be reached
 
+Claims and stop markers count by HDFS's owner of each file, never by its name alone: of the driver's own user, of the
+folder's owner, of its parent's, and of HDFS's superuser, who owns the root; and each has to say its generation, since a
+file that is moved keeps its owner. What a stranger wrote is logged once, and otherwise as if it were not there. Whose
+the driver is, it learns from HDFS's owner of its own file.
+
 With a fifth conf, `spark.kstream.tokens`, the driver also takes fresh delegation tokens: kstream_tokens.py, which is
 then shipped beside this file, tells how. A session without these confs (plain spark-submit) behaves as with
 `awaitTermination`. This module does not restart anything, does not know Airflow, and can't stop a driver that is cut
@@ -49,6 +54,8 @@ GENERATION_CONF = "spark.kstream.generation"
 STATE_CONF = "spark.kstream.state"
 TOKENS_CONF = "spark.kstream.tokens"
 _LONGEST_ERROR = 4000
+_LONGEST_WORD = 1 << 20
+_NO_WORD = ("java.io.FileNotFoundException", "AccessControlException")
 
 log = logging.getLogger("kstream_driver")
 
@@ -97,14 +104,17 @@ class Generation:
         self._spark = spark
         self._folder = folder
         self._blind = False
+        self._ignored: set[str] = set()
 
     @classmethod
     def of(cls, spark: Any) -> Generation:
         """Read the session's confs, check that no newer generation was claimed, and write `started-n`.
 
-        Call it before the queries start. Raises Superseded: when a newer generation was claimed. Raises ContractError:
-        when the confs are incomplete or of another version. Hadoop's own errors pass through: a driver that can't read
-        its stream's folder at the start does not know whether it may run.
+        Call it before the queries start. A stranger's file that occupies that name is left there, and the driver runs.
+
+        Raises Superseded: when a newer generation was claimed. Raises ContractError: when the confs are incomplete or
+        of another version. Hadoop's own errors pass through: a driver that can't read its stream's folder at the start
+        does not know whether it may run.
         """
         version = spark.conf.get(CONTRACT_CONF, None)
         if version is None:
@@ -114,7 +124,7 @@ class Generation:
         stream, number, uri = (_required(spark, name) for name in (STREAM_CONF, GENERATION_CONF, STATE_CONF))
         folder = StateFolder(spark.sparkContext, uri)
         generation = cls(stream, int(number), folder, spark.sparkContext.applicationId, spark)
-        generation._refuse_to_follow(folder.names())
+        generation._refuse_to_follow(generation._words_to_end(folder))
         folder.put(started_marker(generation.number), generation._report())
         take_tokens(spark.sparkContext)
         return generation
@@ -153,12 +163,30 @@ class Generation:
         if newest > self.number:
             raise Superseded(f"stream {self.stream}: generation {newest} was claimed, this driver is of {self.number}")
 
+    def _words_to_end(self, folder: StateFolder) -> set[str]:
+        """Return the files that would end this driver: by their names, their owners, and what they say."""
+        return {name for name in folder.names(self._would_end) if self._says_so(folder, name)}
+
+    def _would_end(self, name: str) -> bool:
+        return name == stop_marker(self.number) or newest_claim({name}) > self.number
+
+    def _says_so(self, folder: StateFolder, name: str) -> bool:
+        """Return whether the file is about the generation in its name: who may move a file keeps its owner, and gives
+        it any name."""
+        said = _said(folder, name)
+        if isinstance(said, dict) and said.get("generation") == int(name.rpartition("-")[2]):
+            return True
+        if name not in self._ignored:
+            log.warning("%s/%s ends nothing: it does not say its generation", folder, name)
+        self._ignored.add(name)
+        return False
+
     def _read_names(self) -> set[str]:
-        """Return the names in the stream's folder; none if it can't be read now."""
+        """Return the names of what asks this driver to end; none if that can't be read now, or not who wrote it."""
         if self._folder is None:
             return set()
         try:
-            names = self._folder.names()
+            names = self._words_to_end(self._folder)
         except Exception as error:  # whatever HDFS, Kerberos or the JVM throws here, the stream may be healthy
             if not self._blind:
                 log.warning("can't read %s, going on without its supervisor: %s", self._folder, _brief(error))
@@ -208,6 +236,9 @@ class StateFolder:
     It keeps a FileSystem of its own, since any code in this JVM can close the one in Hadoop's cache. It sees the tokens
     that Spark replaces, since each new connection takes the newest from the user's credentials. After an error it opens
     a new FileSystem, which also helps Hadoop clients that copy tokens once per FileSystem (HDFS-9276).
+
+    It believes a file by its owner, as HDFS tells it in the same listing. Only where somebody else than its own user
+    wrote what matters does it ask for more: whose the folder is, its parent, and the root.
     """
 
     def __init__(self, context: Any, uri: str) -> None:
@@ -216,20 +247,30 @@ class StateFolder:
         self._conf = context._jsc.hadoopConfiguration()
         self._uri = uri.rstrip("/")
         self._filesystem: Any = None
+        # As HDFS names it; unknown until this driver has written a file.
+        self._user: str | None = None
+        self._strangers: set[str] = set()
 
     def __str__(self) -> str:
         return self._uri
 
-    def names(self) -> set[str]:
-        statuses = self._with_filesystem(lambda filesystem: filesystem.listStatus(self._path("")))
-        return {str(status.getPath().getName()) for status in statuses}
+    def names(self, matters: Callable[[str], bool]) -> set[str]:
+        """Return the names that matter, of those files alone whose owners may speak to this driver."""
+        names: set[str] = self._with_filesystem(lambda filesystem: self._names(filesystem, matters))
+        return names
 
     def put(self, name: str, content: dict[str, Any]) -> None:
-        """Write or replace a file; readers never see a part of it."""
+        """Write or replace a file; readers never see a part of it.
+
+        A stranger's file that can't be replaced stays, with a warning: nobody who looks at owners believes it.
+        """
         self._with_filesystem(lambda filesystem: self._put(filesystem, name, content))
 
     def read(self, name: str, longest: int) -> bytes:
-        """Return a file's content. Raises ValueError: when it has more than `longest` bytes."""
+        """Return a file's content.
+
+        Raises ValueError: when it has more than `longest` bytes, or its owner may not speak to this driver.
+        """
         content: bytes = self._with_filesystem(lambda filesystem: self._read(filesystem, name, longest))
         return content
 
@@ -237,8 +278,44 @@ class StateFolder:
         """Delete a file, past any trash. One that is missing is no error."""
         self._with_filesystem(lambda filesystem: filesystem.delete(self._path(name), False))
 
+    def _names(self, filesystem: Any, matters: Callable[[str], bool]) -> set[str]:
+        named = ((str(status.getPath().getName()), status) for status in filesystem.listStatus(self._path("")))
+        # Each question to the JVM takes a while, and a stream of years has thousands of files.
+        owners = {name: str(status.getOwner()) for name, status in named if matters(name)}
+        believed = self._believed(filesystem, set(owners.values()))
+        strange = {name for name, owner in owners.items() if owner not in believed}
+        for name in sorted(strange - self._strangers):
+            log.warning("%s/%s counts for nothing: %s may not speak to this driver", self, name, owners[name])
+        self._strangers |= strange
+        return set(owners) - strange
+
+    def _believed(self, filesystem: Any, owners: set[str]) -> set[str]:
+        """Return those owners of files that may speak to this driver.
+
+        Modes and ACLs prove nothing: a folder that nobody else can write in may have been open before.
+        """
+        if owners <= {self._user}:
+            return owners
+        folder = self._path("")
+        above = [folder, folder.getParent(), self._hadoop.Path("/")]
+        speakers = {str(filesystem.getFileStatus(path).getOwner()) for path in above}
+        if not owners <= speakers:
+            speakers.add(self._own_user(filesystem))
+        return owners & speakers
+
+    def _own_user(self, filesystem: Any) -> str:
+        """Return this driver's user, proven by the owner of a file that it writes: its principal's name may differ."""
+        if self._user is None:
+            written = self._write(filesystem, "check", {})
+            filesystem.delete(written, False)
+        return str(self._user)
+
     def _read(self, filesystem: Any, name: str, longest: int) -> bytes:
-        length = int(filesystem.getFileStatus(self._path(name)).getLen())
+        status = filesystem.getFileStatus(self._path(name))
+        owner = str(status.getOwner())
+        if owner not in self._believed(filesystem, {owner}):
+            raise ValueError(f"{name} is of {owner}, who may not speak to this driver")
+        length = int(status.getLen())
         if length > longest:
             raise ValueError(f"{name} has {length} bytes; {longest} are allowed")
         stream = filesystem.open(self._path(name))
@@ -249,15 +326,41 @@ class StateFolder:
             stream.close()
 
     def _put(self, filesystem: Any, name: str, content: dict[str, Any]) -> None:
-        unfinished, final = self._path(f".{name}.{uuid.uuid4().hex}.tmp"), self._path(name)
-        stream = filesystem.create(unfinished, True)
+        unfinished, final = self._write(filesystem, name, content), self._path(name)
+        try:
+            filesystem.delete(final, False)
+            if not filesystem.rename(unfinished, final):
+                raise OSError(f"HDFS refused to rename {unfinished} to {name}")
+        except Exception:
+            stranger = self._stranger_at(filesystem, final)
+            if stranger is None:
+                raise
+            log.warning("%s is not written: %s occupies its name in %s", name, stranger, self)
+            filesystem.delete(unfinished, False)
+
+    def _stranger_at(self, filesystem: Any, path: Any) -> str | None:
+        """Return the owner of a file that is not this driver's; None if there is none, or HDFS does not tell."""
+        try:
+            owner = str(filesystem.getFileStatus(path).getOwner())
+        except Exception as error:
+            log.info("nobody is known to occupy %s: %s", path, _brief(error))
+            return None
+        return owner if owner != self._user else None
+
+    def _write(self, filesystem: Any, name: str, content: dict[str, Any]) -> Any:
+        """Write a file under a name that nobody can guess, learn this driver's user by it, and return its path."""
+        path = self._path(f".{name}.{uuid.uuid4().hex}.tmp")
+        stream = filesystem.create(path, True)
         try:
             stream.write(bytearray(json.dumps(content, indent=1).encode()))
         finally:
             stream.close()
-        filesystem.delete(final, False)
-        if not filesystem.rename(unfinished, final):
-            raise OSError(f"HDFS refused to rename {unfinished} to {name}")
+        owner = self._user or str(filesystem.getFileStatus(path).getOwner())
+        # Whatever the umask and the folder's default ACL: others read it, and nobody else may change it. HDFS refuses
+        # this for a file that is not ours, which somebody may have put into its place.
+        filesystem.setPermission(path, self._hadoop.permission.FsPermission("644"))
+        self._user = owner
+        return path
 
     def _with_filesystem(self, act: Callable[[Any], Any]) -> Any:
         if self._filesystem is None:
@@ -288,6 +391,21 @@ def take_tokens(context: Any) -> None:
         kstream_tokens.take_tokens(context, folder, int(conf.get(GENERATION_CONF)))
     except Exception as error:
         log.warning("this driver takes no fresh tokens: %s", _brief(error))
+
+
+def _said(folder: StateFolder, name: str) -> Any:
+    """Return what a file says as JSON; None if that is none, if it is no file, or if this driver may not read it.
+
+    A supervisor's words are files, and for all to read. Whatever else was moved there keeps no driver from its work.
+    """
+    try:
+        return json.loads(folder.read(name, _LONGEST_WORD))
+    except (ValueError, RecursionError):
+        return None
+    except Exception as error:  # Py4J's, for whatever Java has raised
+        if not any(kind in _brief(error) for kind in _NO_WORD):
+            raise
+        return None
 
 
 def _required(spark: Any, name: str) -> str:

@@ -15,8 +15,10 @@ driver and all executors use them from then on, executors that start later inclu
 
 The supervisor ships it with `--py-files` for `credentials: {refresh: true}`. `kstream_driver.Generation` starts it, and
 so does `kstream_launcher.py`, which runs a job that knows nothing of either. It takes only what renews a token that the
-driver has: of the same owner, kind and service, and younger. It never stops a job, whatever HDFS does, and never logs
-or writes a token's bytes. It makes and renews none: a delegation token is no right to that (NameNodes want Kerberos).
+driver has: of the same owner, kind and service, and younger. One of HDFS it tries once before. Announcements, files and
+answers count by their owners, as claims do (kstream_driver.py). It never stops a job, whatever HDFS does, and never
+logs or writes a token's bytes. It makes and renews none: a delegation token is no right to that (NameNodes want
+Kerberos).
 
 Works with Spark 3 and 4, in cluster and client mode, Python 3.8+.
 """
@@ -37,7 +39,22 @@ REPEAT_SECONDS = 25.0
 APPLIED_WITHIN_SECONDS = 30.0
 LONGEST_FILE = 1 << 20
 _MAGIC = b"HDTS\0"
+_HDFS_KIND = "HDFS_DELEGATION_TOKEN"
+# Before the name of several NameNodes' filesystem, in the service of its token.
+_PAIR = "ha-hdfs:"
+# HDFS is there: the file was just read from it. A trial that waits for a lost server would keep good tokens waiting.
+_TRIAL_CONF = {
+    "dfs.client.failover.max.attempts": "3",
+    "dfs.client.retry.policy.enabled": "false",
+    "ipc.client.connect.max.retries": "1",
+    "ipc.client.connect.max.retries.on.timeouts": "1",
+    "ipc.client.connect.timeout": "5000",
+    "ipc.client.rpc-timeout.ms": "10000",
+}
+# A NameNode's words on a wrong password, and on a token that it does not know.
+_BAD_TOKEN = ("RemoteException(javax.security.sasl.SaslException)", "SecretManager$InvalidToken")
 _PUSH = re.compile(r"push-(\d{6,})-(\d+)-(\d+)")
+_OF_A_PUSH = re.compile(r"(?:push|applied|refused)-(\d{6,})-.+")
 
 log = logging.getLogger("kstream_tokens")
 _lock = threading.Lock()
@@ -98,6 +115,8 @@ class Receiver(threading.Thread):
         self._tokens = SparkTokens(context)
         self._trouble = ""
         self._again: tuple[float, bytes] | None = None
+        # An answer whose name a stranger occupies can't be written.
+        self._answered: set[Push] = set()
 
     def run(self) -> None:
         while self._context._jsc is not None:
@@ -116,13 +135,19 @@ class Receiver(threading.Thread):
         """
         self._send_again()
         superseded, troubles = False, []
-        for push in reversed(unanswered(self._folder.names(), self._generation)):
+        names = self._folder.names(self._heeds)
+        for push in (push for push in reversed(unanswered(names, self._generation)) if push not in self._answered):
             try:
                 superseded = self._answer(push, superseded) or superseded
             except Exception as error:  # HDFS or the JVM: the next look tries this one again
                 troubles.append(error)
         if troubles:
             raise troubles[-1]
+
+    def _heeds(self, name: str) -> bool:
+        """Return True for what announces or answers a push to this generation."""
+        found = _OF_A_PUSH.fullmatch(name)
+        return found is not None and int(found[1]) == self._generation
 
     def _answer(self, push: Push, superseded: bool) -> bool:
         """Answer a push, and return whether its tokens are used."""
@@ -135,6 +160,7 @@ class Receiver(threading.Thread):
             log.warning("a push of tokens is refused: %s", refusal)
             self._folder.put(push.refused, {"why": str(refusal), **self._stamp()})
             used = False
+        self._answered.add(push)
         if push.brings_tokens:
             self._folder.delete(push.file)
         return used
@@ -147,7 +173,7 @@ class Receiver(threading.Thread):
         return {"tokens": used, "executors": self._tokens.executors(), **self._stamp()}
 
     def _read(self, push: Push) -> bytes:
-        """Return a push's credentials file. Raises Refused: when it is too long, or none is there."""
+        """Return a push's credentials file. Raises Refused: when it is too long, a stranger's, or not there."""
         try:
             content: bytes = self._folder.read(push.file, LONGEST_FILE)
         except ValueError as error:
@@ -186,13 +212,16 @@ class SparkTokens:
     def use(self, content: bytes) -> tuple[list[dict[str, Any]], bytes]:
         """Make the driver and its executors use these tokens; return what they are, and what was sent.
 
-        Raises Refused: when one of them renews none that the driver has, or Spark does not take them.
+        Raises Refused: when one of them renews none that the driver has, or its NameNode or Spark does not take it.
         """
         services = [*services_of(content)]
         fresh = self._spark().deserialize(bytearray(content))
         tokens = [self._checked(service, fresh) for service in services]
-        content = self._renamed(services, fresh) or content
-        if any(not self._has(token) for token in tokens):
+        younger = [token["service"] for token in tokens if not self._has(token)]
+        for service in younger:
+            self._try(fresh.getToken(self._text(service)), service)
+        content = self._chosen(services, younger, fresh)
+        if younger:
             self.send(content)
             self._await(tokens)
         return tokens, content
@@ -208,15 +237,67 @@ class SparkTokens:
         ids = str(self._backend().getExecutorIds().mkString(","))
         return sorted(filter(None, ids.split(",")))
 
-    def _renamed(self, services: list[str], fresh: Any) -> bytes | None:
-        """Return the tokens under the names that the driver's own have; None if each name is its service already."""
-        names = {service: self._name(self._current(), service) for service in services}
-        if all(name == service for service, name in names.items()):
-            return None
-        renamed = self._security.Credentials()
-        for service, name in names.items():
-            renamed.addToken(self._text(name), fresh.getToken(self._text(service)))
-        return bytes(self._spark().serialize(renamed))
+    def _chosen(self, services: list[str], younger: list[str], fresh: Any) -> bytes:
+        """Return the tokens under the names that the driver's own have; one that the driver has already as it has it.
+
+        Its identifier says nothing of its password.
+        """
+        current, chosen = self._current(), self._security.Credentials()
+        for service in services:
+            name = self._text(self._name(current, service))
+            chosen.addToken(name, fresh.getToken(self._text(service)) if service in younger else current.getToken(name))
+        return bytes(self._spark().serialize(chosen))
+
+    def _try(self, token: Any, service: str) -> None:
+        """Use an HDFS token once, in a login that has no other. Raises Refused: when the NameNode does not take it.
+
+        Nothing else that fails here says anything about the token, nor does any server of another kind's.
+        """
+        if str(token.getKind()) != _HDFS_KIND:
+            return
+        authority = service[len(_PAIR) :] if service.startswith(_PAIR) else service
+        try:
+            self._greet_namenode(token, f"hdfs://{authority}")
+        except Exception as error:
+            if any(name in str(error) for name in _BAD_TOKEN):
+                raise Refused(f"the NameNode does not take the token for {service}: {_brief(error)}") from None
+            log.warning("the token for %s is used untried: %s", service, _brief(error))
+
+    def _greet_namenode(self, token: Any, uri: str) -> None:
+        """Look up the root of this filesystem as the token's owner, by this token alone."""
+        login = self._security.UserGroupInformation.createRemoteUser("kstream-trial")
+        login.addToken(token)
+        filesystem = login.doAs(self._opening(self._jvm.java.net.URI(uri)))
+        try:
+            filesystem.getFileStatus(self._jvm.org.apache.hadoop.fs.Path("/"))
+        finally:
+            filesystem.close()
+
+    def _opening(self, uri: Any) -> Any:
+        """Return a PrivilegedExceptionAction that opens the filesystem.
+
+        A method handle makes one within the JVM; a Python object would be called back in a thread without the login.
+        """
+        conf = self._jvm.org.apache.hadoop.conf.Configuration(self._context._jsc.hadoopConfiguration())
+        for key, value in _TRIAL_CONF.items():
+            conf.set(key, value)
+        java, a_class = self._jvm.java.lang, self._class
+        filesystem = a_class("org.apache.hadoop.fs.FileSystem")
+        takes = self._array(java.Class, [a_class("java.net.URI"), a_class("org.apache.hadoop.conf.Configuration")])
+        method = java.invoke.MethodType.methodType(filesystem, takes)
+        opening = java.invoke.MethodHandles.publicLookup().findStatic(filesystem, "newInstance", method)
+        opening = java.invoke.MethodHandles.insertArguments(opening, 0, self._array(java.Object, [uri, conf]))
+        action = a_class("java.security.PrivilegedExceptionAction")
+        return java.invoke.MethodHandleProxies.asInterfaceInstance(action, opening)
+
+    def _class(self, name: str) -> Any:
+        return self._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+
+    def _array(self, of: Any, values: list[Any]) -> Any:
+        array = self._context._gateway.new_array(of, len(values))
+        for at, value in enumerate(values):
+            array[at] = value
+        return array
 
     def _name(self, credentials: Any, service: str) -> str:
         """Return the name of this service's token: a KMS's is its address (LoadBalancingKMSClientProvider)."""
@@ -238,8 +319,8 @@ class SparkTokens:
                 f"the token for {service} is a {_whose(new)}, and this driver's is a {_whose(old)}: it would act as "
                 "somebody else"
             )
-        if (new["issued"], new["sequence_number"]) < (old["issued"], old["sequence_number"]):
-            raise Refused(f"the token for {service} is older than the one that this driver has")
+        if new != old and (new["issued"], new["sequence_number"]) <= (old["issued"], old["sequence_number"]):
+            raise Refused(f"the token for {service} is not younger than the one that this driver has")
         return new
 
     def _await(self, tokens: list[dict[str, Any]]) -> None:

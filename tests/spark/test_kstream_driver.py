@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "state" / "events-0badcafe"
     folder.mkdir(parents=True)
     for generation in (2, 3):
-        (folder / claim_file(generation)).write_text("{}")
+        say(folder / claim_file(generation))
     return folder
 
 
@@ -64,6 +64,11 @@ def start_endless(spark: SparkSession, tmp_path: Path) -> Iterator[StartQuery]:
 
 def eventually(condition: Callable[[], bool]) -> None:
     Retrying(retry=retry_if_result(lambda met: not met), wait=wait_fixed(0.02), stop=stop_after_delay(120))(condition)
+
+
+def say(file: Path) -> None:
+    """Write a claim or a stop marker: it says the generation in its name."""
+    file.write_text(json.dumps({"generation": int(file.name.rpartition("-")[2])}))
 
 
 def last_commit(tmp_path: Path, query: int) -> int:
@@ -113,7 +118,7 @@ def test_its_marker_stops_every_query_and_is_answered(
     supervised: SparkSession, folder: Path, start_endless: StartQuery, tmp_path: Path
 ) -> None:
     queries = [start_endless(), start_endless()]
-    (folder / stop_marker(3)).touch()
+    say(folder / stop_marker(3))
     quick(Generation.of(supervised)).await_termination(*queries)
     assert [query.isActive for query in queries] == [False, False]
     report = json.loads((folder / stopped_marker(3)).read_text())
@@ -128,7 +133,7 @@ def test_while_a_query_of_another_session_runs_it_gives_no_word_for_all(
     generation, query = quick(Generation.of(supervised)), start_endless()
     source = supervised.newSession().readStream.format("rate").load()
     other = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "other")).start()
-    (folder / stop_marker(3)).write_text("{}")
+    say(folder / stop_marker(3))
     generation.await_termination(query)
     assert other.isActive
     assert not (folder / stopped_marker(3)).exists()
@@ -140,13 +145,13 @@ def test_while_a_query_of_another_session_runs_it_gives_no_word_for_all(
 def test_the_marker_of_an_older_generation_means_nothing(
     supervised: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    (folder / stop_marker(2)).touch()
+    say(folder / stop_marker(2))
     quick(Generation.of(supervised)).await_termination(finite(supervised, tmp_path))
     assert not (folder / stopped_marker(3)).exists()
 
 
 def test_it_does_not_start_beside_a_newer_generation(supervised: SparkSession, folder: Path) -> None:
-    (folder / claim_file(4)).touch()
+    say(folder / claim_file(4))
     with pytest.raises(Superseded, match="generation 4 was claimed, this driver is of 3"):
         Generation.of(supervised)
     assert not (folder / started_marker(3)).exists()
@@ -156,8 +161,8 @@ def test_a_newer_claim_ends_it_without_a_word(
     supervised: SparkSession, folder: Path, start_endless: StartQuery
 ) -> None:
     query, generation = start_endless(), quick(Generation.of(supervised))
-    (folder / claim_file(4)).touch()
-    (folder / stop_marker(3)).touch()
+    say(folder / claim_file(4))
+    say(folder / stop_marker(3))
     with pytest.raises(Superseded):
         generation.await_termination(query)
     assert not query.isActive
@@ -174,7 +179,7 @@ def test_it_goes_on_while_the_folder_can_not_be_read(
         waiting.start()
         eventually(lambda: "going on without its supervisor" in caplog.text and query.isActive)
         shutil.move(folder.with_name("away"), folder)
-        (folder / stop_marker(3)).touch()
+        say(folder / stop_marker(3))
         waiting.join(120)
     assert not query.isActive
     assert (folder / stopped_marker(3)).exists()

@@ -1,4 +1,7 @@
-"""Which tokens a driver takes, judged in a real JVM by Hadoop's own classes: those alone that renew one it has."""
+"""Which tokens a driver takes, judged in a real JVM by Hadoop's own classes: those alone that renew one it has.
+
+No NameNode is there: what one says to a token is simulated. tests/contract/hdfs/test_driver_authors.py has its words.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,44 @@ from tests.simulated.hadoop_writers import identifier_bytes, java_file
 from tests.simulated.token_cases import HDFS, HERS
 
 LATER = replace(HERS, issued=HERS.issued + timedelta(days=1), sequence_number=43)
+ELSEWHERE = "ha-hdfs:other"
+UNKNOWN = "org.apache.hadoop.ipc.RemoteException(javax.security.sasl.SaslException): DIGEST-MD5: Mismatched response."
+AWAY = "java.net.ConnectException: Connection refused"
 
 
 class Driver(SparkTokens):
-    """A driver that was launched with one token of `HERS`; it keeps what it would send."""
+    """A driver that was launched with two tokens of `HERS`; it keeps what it would send."""
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._held = self._spark().deserialize(bytearray(file(HERS)))
+        self._held = self._credentials(file(HERS, ELSEWHERE))
+        self._held.mergeAll(self._credentials(file(HERS)))
         self.sent: list[bytes] = []
+        self.tried: list[str] = []
+        self.words = ""
+
+    def password(self, service: str = HDFS.service) -> bytes:
+        return bytes(self._held.getToken(self._text(service)).getPassword())
+
+    def _credentials(self, content: bytes) -> Any:
+        return self._spark().deserialize(bytearray(content))
 
     def _current(self) -> Any:
         return self._held
 
     def send(self, content: bytes) -> None:
         self.sent.append(content)
-        self._held = self._spark().deserialize(bytearray(content))
+        self._held.addAll(self._credentials(content))
+
+    def _greet_namenode(self, token: Any, uri: str) -> None:
+        self.tried.append(uri)
+        if self.words:
+            raise OSError(self.words)
 
 
-def file(token: DelegationToken, service: str = HDFS.service, kind: str = HDFS.kind) -> bytes:
-    written = replace(HDFS, alias=service, service=service, kind=kind, identifier=identifier_bytes(kind, token))
-    return java_file([written])
+def file(token: DelegationToken, *services: str, kind: str = HDFS.kind, password: bytes = HDFS.password) -> bytes:
+    written = replace(HDFS, kind=kind, identifier=identifier_bytes(kind, token), password=password)
+    return java_file([replace(written, alias=name, service=name) for name in services or (HDFS.service,)])
 
 
 @pytest.fixture
@@ -51,8 +71,32 @@ def test_a_younger_token_of_the_same_owner_is_used(driver: Driver) -> None:
 
 
 def test_a_token_that_is_used_already_is_not_sent_again(driver: Driver) -> None:
-    driver.use(file(HERS))
-    assert driver.sent == []
+    driver.use(file(HERS, password=b"another"))
+    assert (driver.sent, driver.password()) == ([], HDFS.password)
+
+
+def test_beside_a_younger_token_one_of_equal_age_replaces_none(driver: Driver) -> None:
+    """Its password may be another. Executors that start later get what was sent last, so that all are in it."""
+    younger, equal = file(LATER), file(HERS, ELSEWHERE, password=b"another")
+    both = driver._credentials(younger)
+    both.addAll(driver._credentials(equal))
+    driver.use(bytes(driver._spark().serialize(both)))
+    sent = driver._credentials(driver.sent[-1])
+    assert bytes(sent.getToken(driver._text(ELSEWHERE)).getPassword()) == HDFS.password
+    assert driver.tried == ["hdfs://prod"]
+
+
+def test_a_token_that_its_namenode_does_not_take_replaces_none(driver: Driver) -> None:
+    driver.words = UNKNOWN
+    with pytest.raises(Refused, match=r"the NameNode does not take the token for ha-hdfs:prod: .*Mismatched"):
+        driver.use(file(LATER, password=b"wrong"))
+    assert (driver.sent, driver.password()) == ([], HDFS.password)
+
+
+def test_a_namenode_that_does_not_answer_says_nothing_about_a_token(driver: Driver) -> None:
+    driver.words = AWAY
+    driver.use(file(LATER))
+    assert len(driver.sent) == 1
 
 
 @pytest.mark.parametrize(
@@ -62,10 +106,19 @@ def test_a_token_that_is_used_already_is_not_sent_again(driver: Driver) -> None:
         (lambda: file(replace(LATER, owner="gateway@EXAMPLE.COM")), "act as somebody else"),
         (lambda: file(replace(LATER, real_user="")), "act as somebody else"),
         (lambda: file(LATER, kind="SWEBHDFS delegation"), "act as somebody else"),
-        (lambda: file(LATER, service="ha-hdfs:elsewhere"), "has no token for ha-hdfs:elsewhere"),
-        (lambda: file(replace(HERS, issued=HERS.issued - timedelta(days=1))), "older than the one"),
+        (lambda: file(LATER, "ha-hdfs:elsewhere"), "has no token for ha-hdfs:elsewhere"),
+        (lambda: file(replace(HERS, issued=HERS.issued - timedelta(days=1))), "not younger than"),
+        (lambda: file(replace(HERS, max_date=HERS.max_date + timedelta(days=1))), "not younger than"),
     ],
-    ids=["no tokens", "another owner", "another real user", "another kind", "another service", "an older one"],
+    ids=[
+        "no tokens",
+        "another owner",
+        "another real user",
+        "another kind",
+        "another service",
+        "an older one",
+        "one of equal age",
+    ],
 )
 def test_what_renews_none_of_a_drivers_tokens_is_refused(
     driver: Driver, content: Callable[[], bytes], why: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import claim_file, started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.supervise.streams.formats import written_stop
 from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler
 
 
@@ -18,8 +19,8 @@ def test_a_driver_whose_successor_was_claimed_ends_by_itself(minicluster: Minicl
         application = look(session, spec).current
         assert application is not None
         minicluster.failover()
-        session.hdfs.write(f"{folder}/{claim_file(2)}", "{}")
-        session.hdfs.write(f"{folder}/{stop_marker(1)}", "{}")
+        session.hdfs.write(f"{folder}/{claim_file(2)}", '{"generation": 2}')
+        session.hdfs.write(f"{folder}/{stop_marker(1)}", written_stop(1, "tested", "tests"))
         await_that(lambda: not session.yarn.application(application.id).alive, "generation 1 is over")
         ended, names = session.yarn.application(application.id), {file.name for file in session.hdfs.list(folder)}
         position = session.hdfs.checkpoint(spec.checkpoints[0]).position

@@ -5,6 +5,8 @@ The session is simulated: what is tested is which queries the helper looks at, a
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,13 +35,16 @@ class Query:
 
 class Folder:
     def __init__(self) -> None:
-        self.files: dict[str, Any] = {stop_marker(1): {}}
+        self.files: dict[str, Any] = {stop_marker(1): {"generation": 1}}
         self.errors: list[Exception] = []
 
-    def names(self) -> set[str]:
+    def names(self, matters: Callable[[str], bool]) -> set[str]:
         if self.errors:
             raise self.errors.pop()
-        return set(self.files)
+        return {*filter(matters, self.files)}
+
+    def read(self, name: str, longest: int) -> bytes:
+        return json.dumps(self.files[name]).encode()
 
     def put(self, name: str, content: dict[str, Any]) -> None:
         self.files[name] = content

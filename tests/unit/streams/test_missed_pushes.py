@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
@@ -49,8 +49,8 @@ class Folder:
     files: dict[str, Any]
     deleted: list[str] = field(default_factory=list)
 
-    def names(self) -> set[str]:
-        return set(self.files)
+    def names(self, matters: Callable[[str], bool] = bool) -> set[str]:
+        return {*filter(matters, self.files)}
 
     def put(self, name: str, content: Mapping[str, Any]) -> None:
         self.files[name] = content
