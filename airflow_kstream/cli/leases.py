@@ -16,9 +16,9 @@ from airflow_kstream.model.hdfs_path import checked_path, is_below, plain_path
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.journal import read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport, recover_stuck_files
 from airflow_kstream.supervise.leases.requests import LimitsName, OpenFileFilter, RecoveryRequest
-from airflow_kstream.supervise.leases.scan_history import lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.views import leases as lease_views
@@ -173,13 +173,13 @@ def recover(
 def history(
     cluster_name: ClusterOption, paths: options.Below = None, since: options.Since = "7d", as_json: JsonOption = False
 ) -> None:
-    """Show what was done to leases as this principal, from the journal in state_dir."""
+    """Show what was done to leases as this principal, from its own journal in state_dir. HDFS's owner of each record
+    comes before what the record says of its author."""
     age = options.duration("--since", since)
     roots = [checked_path(plain_path(path)) for path in paths or ("/",)]
     with opened(cluster_name) as cluster, open_lease_session(cluster, cluster.watcher) as session:
         hdfs = session.base.hdfs
-        folder = lease_folder(cluster.state_dir, cluster.watcher)
-        journal = read_journal(hdfs, folder, hdfs.now() - age)
+        journal = read_journal(OwnFiles(hdfs, note), session.folder, hdfs.now() - age)
         records = [record for record in journal if any(is_below(root, record.path) for root in roots)]
     if as_json:
         print_json([record.to_json() for record in records])

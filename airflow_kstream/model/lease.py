@@ -25,7 +25,8 @@ class HolderStatus:
     `refusal` is why the liveness stayed UNKNOWN, and `retryable` whether a later probe may succeed without any change.
     `name` and `host` are known if the NameNode named the holder. `recovering`: a recovery runs, such as one that the
     probe began. `closed`: the probe found the file closed; then either the probe closed it, because its last block was
-    complete, or its writer did.
+    complete, or its writer did. `again` is when the holder can be asked again if its lease was renewed by a probe of
+    another run, which found it dead.
     """
 
     liveness: HolderLiveness = HolderLiveness.UNKNOWN
@@ -35,6 +36,7 @@ class HolderStatus:
     host: str | None = None
     recovering: bool = False
     closed: bool = False
+    again: datetime | None = None
 
 
 # By path. A file that is absent has an unknown holder.

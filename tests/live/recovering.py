@@ -26,6 +26,7 @@ from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.tools import Tools
 from tests.live.streams import cluster
@@ -74,7 +75,7 @@ class Scene:
             return execute_recoveries(targets, tools, limits or RecoveryLimits(), Watcher())
 
     def records(self, run: RecoveryRun) -> list[JournalRecord]:
-        return [record for record in read_journal(self.hdfs, self.journal) if record.run == run.run_id]
+        return [record for record in read_journal(OwnFiles(self.hdfs), self.journal) if record.run == run.run_id]
 
 
 @contextmanager

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.generation import Claim, Missing, StreamId
 from airflow_kstream.model.hdfs_path import is_below, path_in, plain_path
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import FileHistory, OpenFile
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims, registered
 
 # A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
 # Thirteen digits are milliseconds: Spark's own attempts carry fourteen, which are a date.
@@ -25,26 +26,29 @@ _APPLICATION = re.compile(
 
 @dataclass(frozen=True)
 class _Declared:
-    """A path that a stream declares, and how."""
+    """A path that a stream declares, and how. `believed`: not only the stream's own user says so."""
 
-    stream: StreamId
+    by: RegisteredStream
     path: str
     how: str
     certain: bool
+    believed: bool
 
 
 class Attributions:
     """A finder of writers: it reads the streams' declarations in state_dir once, and each application in YARN once.
 
     Only a holder's name or a checkpoint identifies the writer for certain, and can prove that its application is
-    finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown.
+    finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown. So
+    does a checkpoint that only the stream's own user claims: a tenant could name another's. Of applications with a
+    stream's tags only those of who claimed count.
     """
 
     def __init__(self, session: ClusterSession) -> None:
         self._session = session
         self._declared: Sequence[_Declared] | None = None
         self._applications: dict[str, Application | None] = {}
-        self._generations: dict[str, tuple[Application, ...]] = {}
+        self._generations: dict[str, tuple[Application, ...] | None] = {}
         self._away: KstreamError | None = None
 
     def of(self, history: FileHistory) -> Attribution:
@@ -63,13 +67,16 @@ class Attributions:
     def is_finished(self, application: str) -> bool | None:
         """Tell whether the application of that id, or every application of the stream of that name, has ended.
 
-        None if that is not known: the ResourceManager is away, or has none of that name.
+        None if that is not known: the ResourceManager is away or has none of that name, the stream's newest claim can't
+        be read, or its user is not proven.
         """
         try:
             if _APPLICATION.fullmatch(application):
                 app = self._application(application)
                 return None if app is None else not app.alive
-            return _all_ended(self._of_stream(StreamId(application, self._session.cluster.state_dir)))
+            if application not in self._generations:
+                self._of_stream(registered(self._session, StreamId(application, self._session.cluster.state_dir)))
+            return _all_ended(self._generations[application])
         except KstreamError:
             return None
 
@@ -87,10 +94,10 @@ class Attributions:
         declared = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
         if declared is None:
             return None
-        applications = self._of_stream(declared.stream)
-        newest = max(applications, key=lambda app: app.order, default=None)
+        applications = self._of_stream(declared.by)
+        newest = max(applications or (), key=lambda app: app.order, default=None)
         finished = _all_ended(applications) if declared.certain else None
-        return Attribution(declared.stream.name, newest.id if newest else None, file.host, finished, declared.how)
+        return Attribution(declared.by.stream.name, newest.id if newest else None, file.host, finished, declared.how)
 
     def _application(self, name: str) -> Application | None:
         """Look it up; None if the ResourceManager doesn't list it: it forgets applications, so that proves no end."""
@@ -101,30 +108,65 @@ class Attributions:
                 self._applications[name] = None
         return self._applications[name]
 
-    def _of_stream(self, stream: StreamId) -> tuple[Application, ...]:
-        if stream.name not in self._generations:
-            self._generations[stream.name] = self._session.yarn.applications(stream.tag)
-        return self._generations[stream.name]
+    def _of_stream(self, by: RegisteredStream) -> tuple[Application, ...] | None:
+        """Return the applications of its generations; None if it is not known which they are."""
+        name = by.stream.name
+        if name not in self._generations:
+            self._generations[name] = self._ours(by, self._session.yarn.applications(by.stream.tag))
+        return self._generations[name]
+
+    def _ours(self, by: RegisteredStream, listed: Sequence[Application]) -> tuple[Application, ...] | None:
+        newest = by.newest
+        if (
+            isinstance(newest, KstreamError)
+            or (newest and Missing.ADOPTED in newest.missing)
+            or not self._is_proven(by)
+        ):
+            return None
+        try:
+            numbered, _ = by.tagged.split(self._session, listed)
+            ours = {app.id: app for _, app in numbered}
+            if newest and newest.adopted and newest.adopted not in ours:
+                # A job that somebody else submitted carries no tags of ours.
+                adopted = self._application(newest.adopted)
+                if adopted is None or not by.tagged.is_adopted(self._session, newest.generation, adopted):
+                    return None
+                ours[adopted.id] = adopted
+        except KstreamError:
+            # It concerns this stream alone: a stranger's application must not hide the writers of all files.
+            return None
+        return tuple(ours.values())
 
     def _declarations(self) -> Sequence[_Declared]:
-        """Return the declarations, longest path first, so that the nearest one counts."""
+        """Return the declarations, longest path first, so that the nearest one counts; last those that only a stream's
+        own user makes, so that they hide no others."""
         if self._declared is None:
-            rows = [row for registered in newest_claims(self._session) for row in _declared_by(registered)]
-            self._declared = sorted(rows, key=lambda row: -len(row.path))
+            rows = [row for by in newest_claims(self._session) for row in self._declared_by(by)]
+            self._declared = sorted(rows, key=lambda row: (not row.believed, -len(row.path)))
         return self._declared
 
+    def _declared_by(self, by: RegisteredStream) -> list[_Declared]:
+        """Return what one stream declares. An unreadable claim hides its own stream and no other."""
+        claim = by.newest
+        if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
+            return []
+        spec, author = claim.spec, by.authored.counted.get(claim_file(claim.generation), "")
+        believed = claim.copied or self._needs_no_copy(author)
+        checkpoints = [plain_path(path) for path in spec.checkpoints]
+        # The root would attribute every file.
+        arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]
+        return [_Declared(by, path, "in its checkpoint", believed, believed) for path in checkpoints] + [
+            _Declared(by, path, "below a path among its arguments", False, believed) for path in arguments
+        ]
 
-def _declared_by(registered: RegisteredStream) -> list[_Declared]:
-    """Return what one stream declares. An unreadable claim hides its own stream and no other."""
-    claim, stream = registered.newest, registered.stream
-    if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
-        return []
-    spec = claim.spec
-    # The root would attribute every file.
-    arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]
-    return [_Declared(stream, plain_path(path), "in its checkpoint", True) for path in spec.checkpoints] + [
-        _Declared(stream, path, "below a path among its arguments", False) for path in arguments
-    ]
+    def _is_proven(self, by: RegisteredStream) -> bool:
+        """Return whether all files that count are of authors who are proven to speak for this stream."""
+        return bool(by.authored.users) or all(map(self._needs_no_copy, set(by.authored.counted.values())))
+
+    def _needs_no_copy(self, author: str) -> bool:
+        """Return whether this author's claim counts without a supervisor's copy: a supervisor's, or our own user's."""
+        state = self._session.state
+        return not author or author in state.supervisors or author == state.user
 
 
 def _named_in(text: str) -> str | None:
@@ -132,5 +174,5 @@ def _named_in(text: str) -> str | None:
     return f"application_{match['cluster']}_{match['number']}" if match else None
 
 
-def _all_ended(applications: Sequence[Application]) -> bool | None:
+def _all_ended(applications: Sequence[Application] | None) -> bool | None:
     return not any(app.alive for app in applications) if applications else None

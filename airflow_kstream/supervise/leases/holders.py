@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
@@ -16,6 +16,8 @@ from airflow_kstream.supervise.leases.session import LeaseSession
 # The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 _SOFT_LIMIT = timedelta(seconds=60)
 _MARGIN = timedelta(seconds=2)
+# For so long after a probe of a dead holder its lease looks like that of a living one.
+_RENEWED_FOR = _SOFT_LIMIT + _MARGIN
 # An interrupt waits for so many probes at most.
 _AT_ONCE = 32
 
@@ -39,9 +41,12 @@ def withhold(survey: Survey, why: str) -> HolderKnowledge:
 class HolderProbe:
     """The probes of one run, and what they show about holders: each is probed once, however often it is asked about.
 
-    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent. Nor are
-    holders probed that another run found dead within the last minute: its probe renewed their leases, so they would
-    look alive.
+    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent.
+
+    Nothing is recovered on another run's word. That it found a holder dead only explains why the lease is renewed now:
+    by its probe. For a minute such a holder can't be told from a living one; then it is asked again, by one file, and
+    a writer that lives has renewed its lease. What this session's own probes found within the last minute counts for
+    its next run, too.
 
     Probing a dead holder's file begins its recovery and renews the rest of the holder's lease, so its other files
     look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. Where
@@ -57,26 +62,49 @@ class HolderProbe:
         self._liveness: dict[str, HolderLiveness] = {}
         self._answers: dict[str, HolderAnswer] = {}
         self._failures: dict[str, str] = {}
+        self._again: dict[str, datetime] = {}
 
     def __call__(self, survey: Survey) -> HolderKnowledge:
         """Probe the holders that are not known. Raises KstreamError: when the journal can't be written."""
+        self._again = {holder: at for holder, at in self._again.items() if at > survey.at}
         if any(finding.history.file.holder not in self._liveness for finding in survey.worth_probing):
-            self._liveness |= dict.fromkeys(self._journal.found_dead(survey.at - _SOFT_LIMIT), HolderLiveness.DEAD)
+            mine = self._session.dead_holders
+            lately = (holder for holder, at in mine.items() if at > survey.at - _SOFT_LIMIT)
+            self._liveness |= dict.fromkeys(lately, HolderLiveness.DEAD)
+            known = frozenset(self._liveness)
             files = _paths_by_holder(survey.worth_probing)
-            self._probe_named({holder: paths for holder, paths in files.items() if holder not in self._liveness})
-            self._probe_nameless([finding.path for finding in survey.worth_probing if not finding.history.file.holder])
+            self._probe_named({holder: paths for holder, paths in files.items() if holder not in known})
+            nameless = [finding.path for finding in survey.worth_probing if not finding.history.file.holder]
+            self._probe_nameless(nameless)
             # At once, for other runs that meet the same holders.
             self._journal.flush()
+            dead = (holder for holder, found in self._liveness.items() if found is HolderLiveness.DEAD)
+            mine |= {holder: survey.at for holder in dead if holder not in known}
         return {finding.path: self._status(finding) for finding in survey.findings}
 
     def _probe_named(self, files: dict[str, list[str]]) -> None:
         """Probe each holder by one file, and by the next if that does not tell: a closed file's writer may be alive."""
         while files and not self._watcher.stop.is_set():
             holders = {paths.pop(): holder for holder, paths in files.items()}
-            for path, answer in self._recorded_and_probed(holders).items():
-                if answer.liveness is not HolderLiveness.UNKNOWN:
-                    self._liveness[holders[path]] = answer.liveness
-            files = {holder: paths for holder, paths in files.items() if paths and holder not in self._liveness}
+            found = {holders[path]: answer.liveness for path, answer in self._recorded_and_probed(holders).items()}
+            self._liveness |= {holder: is_ for holder, is_ in found.items() if is_ is HolderLiveness.DEAD}
+            self._doubt([holder for holder, is_ in found.items() if is_ is HolderLiveness.RENEWING])
+            answered = self._liveness.keys() | self._again.keys()
+            files = {holder: paths for holder, paths in files.items() if paths and holder not in answered}
+
+    def _doubt(self, renewing: Sequence[str]) -> None:
+        """Believe that these holders live, unless a probe of another run explains why their leases are renewed.
+
+        Its record is there by now: it comes before the probe, and that came before ours.
+        """
+        renewed = self._journal.renewed_by_others(_SOFT_LIMIT) if renewing else {}
+        self._liveness |= {holder: HolderLiveness.RENEWING for holder in renewing if holder not in renewed}
+        for holder in renewed.keys() & set(renewing):
+            self._again[holder] = renewed[holder] + _RENEWED_FOR
+            self._watcher.tell(
+                f"{holder} is asked again at {self._again[holder]:%H:%M:%S} UTC: another run's probe has just renewed "
+                "its lease if it is dead, so that until then it looks like a living writer"
+            )
 
     def _probe_nameless(self, paths: list[str]) -> None:
         if not paths:
@@ -84,8 +112,8 @@ class HolderProbe:
         answers = self._recorded_and_probed(dict.fromkeys(paths))
         held = {answer.holder: path for path, answer in answers.items() if answer.holder}
         renewed_by_us = any(answer.liveness is HolderLiveness.DEAD for answer in answers.values())
-        if renewed_by_us and held:
-            seconds = (_SOFT_LIMIT + _MARGIN).total_seconds()
+        if held and (renewed_by_us or held.keys() & self._journal.renewed_by_others(_SOFT_LIMIT).keys()):
+            seconds = _RENEWED_FOR.total_seconds()
             self._watcher.tell(
                 f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others, "
                 "and this NameNode does not tell whose lease a file has"
@@ -133,6 +161,8 @@ class HolderProbe:
         path, answer = finding.path, self._answers.get(finding.path)
         holder = finding.history.file.holder or (answer.holder if answer else None)
         liveness = self._liveness.get(holder or "", HolderLiveness.UNKNOWN)
+        if holder in self._again and liveness is HolderLiveness.UNKNOWN:
+            return HolderStatus(name=holder, host=answer.host if answer else None, again=self._again[holder])
         if answer is None:
             failure = self._failures.get(path, "")
             return HolderStatus(liveness, refusal=failure, retryable=bool(failure))

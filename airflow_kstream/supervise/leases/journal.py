@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,9 +20,12 @@ from airflow_kstream.model.hdfs_path import is_below
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.own_folders import AUDIT_FOLDER
 from airflow_kstream.model.plain import fields_of
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 
-_AUDIT = "/audit"
+_AUDIT = f"/{AUDIT_FOLDER}"
 _FOLDER_MODE, _FILE_MODE = "750", "640"
 # Of each line. Lines of version 1 had no number. Only people act on a line, so lines of any version are read.
 _VERSION = 2
@@ -32,6 +35,10 @@ _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kin
 _PATIENCE = timedelta(seconds=30)
 # A run that works writes its results every 10 s.
 _SILENT_AFTER = timedelta(seconds=30)
+# Longer than any run works: the folder is listed from the day on which the earliest that matters began.
+_LONGEST_RUN = timedelta(days=7)
+# Of what two hosts take for the NameNode's time.
+_SKEW = timedelta(seconds=2)
 # What is recorded: the run itself, a probe of a holder, or a recovery, whose result has no word.
 _RUN, _ASK, _RECOVER = "run", "ask", "recover"
 _FOUND_DEAD = f"its holder is {HolderLiveness.DEAD}"
@@ -42,7 +49,8 @@ class JournalRecord:
     """One intended recovery. `at` is when it was intended; `recovery` is its result, as `Recovery.to_json` writes it.
 
     Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A probe of a holder has the
-    action "ask", its outcome is None, and `why` is the answer.
+    action "ask", its outcome is None, `why` is the answer, and `answered` is when that was known. `owner` is HDFS's of
+    the file; `who` and `principal` are what the run says of itself.
     """
 
     run: str
@@ -55,6 +63,8 @@ class JournalRecord:
     holder: str | None
     outcome: Outcome | None
     why: str
+    owner: str
+    answered: datetime | None = None
     recovery: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -75,23 +85,30 @@ class RunAtWork:
 class Journal:
     """The record of one run: few files of JSON lines in `folder`/audit, each complete or absent.
 
-    A write that fails for half a minute raises; without its record no request may go to the NameNode.
+    A write that fails for half a minute raises; without its record no request may go to the NameNode. Of other runs
+    only those of the same HDFS user count; `tell` hears of each file of somebody else once.
     """
 
-    def __init__(self, hdfs: Hdfs, folder: str, run_id: str, identity: Identity) -> None:
+    def __init__(
+        self, hdfs: Hdfs, folder: str, run_id: str, identity: Identity,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:  # fmt: skip
         self.run_id = run_id
         self._hdfs = hdfs
+        self._files = OwnFiles(hdfs, tell)
         self._folder = f"{folder.rstrip('/')}{_AUDIT}"
         self._by = {"version": _VERSION, "run": run_id, "who": user_at_host(), "principal": str(identity)}
         self._results: list[bytes] = []
         self._number = 0
         self._root = ""
-        self._beaten = datetime.min.replace(tzinfo=UTC)
+        self._beaten = self._asked = datetime.min.replace(tzinfo=UTC)
 
     @classmethod
-    def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Journal:
+    def begin(
+        cls, hdfs: Hdfs, folder: str, identity: Identity, tell: Callable[[str], None] = lambda line: None
+    ) -> Journal:
         """Start the journal of a new run. No file is written until there is something to record."""
-        return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity)
+        return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity, tell)
 
     def begun(self, path: str) -> None:
         """Record that this run is about to touch leases below `path`, so that other runs see it at work."""
@@ -106,7 +123,8 @@ class Journal:
         for another run shows that it lives, so that those that wait keep their order.
         """
         self.beat()
-        runs = [run for run in runs_at_work(self._hdfs, self._folder) if _overlap(run.path, self._root)]
+        at_work = runs_at_work(self._files, self._folder, self._hdfs.now())
+        runs = [run for run in at_work if _overlap(run.path, self._root)]
         own = next((run.begun for run in runs if run.run == self.run_id), None)
         return [run for run in runs if own is None or (run.begun, run.run) < (own, self.run_id)]
 
@@ -120,12 +138,26 @@ class Journal:
             self._hdfs.write(self._path("intents"), self._run(), overwrite=True, permission=_FILE_MODE)
             self._beaten = now
 
-    def found_dead(self, since: datetime) -> frozenset[str]:
-        """Return the holders that other runs' probes found dead since then."""
-        probes = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since, but=self.run_id, only=_ASK)
-        return frozenset(
-            probe.holder for probe in probes if probe.holder and probe.at >= since and probe.why == _FOUND_DEAD
-        )
+    def renewed_by_others(self, within: timedelta) -> Mapping[str, datetime]:
+        """Return the holders whose leases other runs' probes renewed in this last while, each with when that was.
+
+        A probe renews a dead holder's lease. One that was recorded before our last one, and has no answer yet, may have
+        done so just now: of two runs that ask at once, one waits for the other's answer.
+        """
+        now = self._hdfs.now()
+        place, since = self._folder.removesuffix(_AUDIT), now - within
+        renewals = [
+            (at, probe.holder)
+            for probe in read_journal(self._files, place, since, but=self.run_id, only=_ASK)
+            # A record of the future would never become too old.
+            if probe.holder and (at := self._renewal(probe)) and since < at <= now + _SKEW
+        ]
+        return {holder: at for at, holder in sorted(renewals)}
+
+    def _renewal(self, probe: JournalRecord) -> datetime | None:
+        if probe.answered:
+            return probe.answered if probe.why == _FOUND_DEAD else None
+        return probe.at if (probe.at, probe.run) < (self._asked, self.run_id) else None
 
     def intend(self, targets: Sequence[Target]) -> None:
         """Record the targets before any request for them."""
@@ -133,7 +165,9 @@ class Journal:
 
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
         """Record holder probes (by path) before they are sent. Probing a dead holder's file starts its recovery."""
-        questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
+        self._asked = self._hdfs.now()
+        asked = {"reason": reason, "at": self._asked.isoformat()}
+        questions = [{**asked, "path": path, "holder": holder} for path, holder in holders.items()]
         self._write("intents", [self._intent(_ASK, question) for question in questions])
 
     def answered(self, answers: Mapping[str, str]) -> None:
@@ -182,44 +216,47 @@ class Journal:
 
     def _put(self, path: str, content: bytes) -> None:
         if not self._number:
-            self._hdfs.make_folder(self._folder, _FOLDER_MODE)
+            # One after the other: of folders that are made on the way to another nobody sets the mode.
+            make_own_folder(self._hdfs, self._folder.removesuffix(_AUDIT), _FOLDER_MODE)
+            make_own_folder(self._hdfs, self._folder, _FOLDER_MODE)
         # The name is unique to us: an existing file comes from this same attempt, whose answer was lost.
         self._hdfs.write(path, content, overwrite=True, permission=_FILE_MODE)
 
 
 def read_journal(
-    hdfs: Hdfs, folder: str, since: datetime | None = None, *, but: str | None = None, only: str | None = None
+    files: OwnFiles, folder: str, since: datetime | None = None, *, but: str | None = None, only: str | None = None
 ) -> Iterator[JournalRecord]:
     """Yield the records of every run but one that wrote since then, oldest run first, with one in memory at a time.
 
     With `only` they are those of this action.
     """
     place = f"{folder.rstrip('/')}{_AUDIT}"
-    runs: dict[str, list[tuple[str, str]]] = {}
-    recent: set[str] = set()
-    for file in hdfs.list(place):
-        if match := _NAME.fullmatch(file.name):
-            runs.setdefault(match["run"], []).append((match["kind"], f"{place}/{file.name}"))
-            if since is None or file.modified >= since:
-                recent.add(match["run"])
-    for run in sorted(recent - {but}):
-        yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]), only)
+    for run, of_one in sorted(_by_run(files, place, since).items()):
+        if run != but and (since is None or max(file.modified for file in of_one) >= since):
+            yield from _records(files, place, of_one, only)
 
 
-def runs_at_work(hdfs: Hdfs, place: str) -> list[RunAtWork]:
+def runs_at_work(files: OwnFiles, place: str, now: datetime) -> list[RunAtWork]:
     """Return the runs in this folder of records that began, have not ended, and wrote something lately."""
-    files: dict[str, list[FileStatus]] = {}
-    for file in hdfs.list(place):
+    since = now - _SILENT_AFTER
+    runs = _by_run(files, place, since).values()
+    lately = [of_one for of_one in runs if max(file.modified for file in of_one) >= since]
+    return [run for of_one in lately if (run := _at_work(files, place, of_one))]
+
+
+def _by_run(files: OwnFiles, place: str, since: datetime | None) -> dict[str, list[FileStatus]]:
+    """List each run's files of records, in the order in which they were begun; of runs that may have worked since."""
+    runs: dict[str, list[FileStatus]] = {}
+    # A run is named after the moment at which it began.
+    after = (since - _LONGEST_RUN).date().isoformat().replace("-", "") if since else ""
+    for file in sorted(files.list(place, after), key=lambda file: file.name):
         if match := _NAME.fullmatch(file.name):
-            files.setdefault(match["run"], []).append(file)
-    recent = hdfs.now() - _SILENT_AFTER
-    lately = [sorted(of_one, key=lambda file: file.name) for of_one in files.values()]
-    at_work = (_at_work(hdfs, place, of_one) for of_one in lately if max(file.modified for file in of_one) >= recent)
-    return [run for run in at_work if run]
+            runs.setdefault(match["run"], []).append(file)
+    return runs
 
 
-def _at_work(hdfs: Hdfs, place: str, files: Sequence[FileStatus]) -> RunAtWork | None:
-    first, last = (list(_lines(hdfs.read(f"{place}/{file.name}"))) for file in (files[0], files[-1]))
+def _at_work(own: OwnFiles, place: str, files: Sequence[FileStatus]) -> RunAtWork | None:
+    first, last = (list(_lines(own.text(f"{place}/{file.name}"))) for file in (files[0], files[-1]))
     begun = next((line for line in first if line.get("action") == _RUN), None)
     if begun is None or any(line.get("action") == _RUN and line.get("why") for line in last):
         return None
@@ -230,44 +267,47 @@ def _overlap(one: str, another: str) -> bool:
     return is_below(one, another) or is_below(another, one)
 
 
-def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]], only: str | None) -> Iterator[JournalRecord]:
+def _records(own: OwnFiles, place: str, files: Iterable[FileStatus], only: str | None) -> Iterator[JournalRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
     answers: dict[str, dict[str, Any]] = {}
-    for kind, path in files:
-        for line in _lines(hdfs.read(path)):
+    for file in files:
+        for line in _lines(own.text(f"{place}/{file.name}")):
             action = line.get("action", _RECOVER)
             if action == _RUN or only not in (None, action):
                 continue
-            if kind == "intents":
+            if "-intents." in file.name:
                 intents.append(line)
             else:
                 (answers if action == _ASK else results)[line["path"]] = line
     intended = {intent["path"] for intent in intents if intent.get("action") != _ASK}
     yield from (
-        _record(intent, (answers if intent.get("action") == _ASK else results).get(intent["path"]))
+        _record(own.user, intent, (answers if intent.get("action") == _ASK else results).get(intent["path"]))
         for intent in intents
     )
     # A recovery that was never requested has a result and no intent.
-    yield from (_record(result, result) for path, result in results.items() if path not in intended)
+    yield from (_record(own.user, result, result) for path, result in results.items() if path not in intended)
 
 
-def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
+def _record(owner: str, intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
     action = intent.get("action", _RECOVER)
-    outcome: Outcome | None = None
-    if action != _ASK:
-        outcome = _outcome(result)
+    if action == _ASK and result and _time(result) < _time(intent):
+        # The answer to an earlier question about the same file.
+        result = None
+    outcome = None if action == _ASK else _outcome(result)
     return JournalRecord(
         run=intent["run"],
         action=action,
         path=intent["path"],
         reason=intent.get("reason", ""),
-        at=datetime.fromisoformat(intent["at"]),
+        at=_time(intent),
         who=intent["who"],
         principal=intent["principal"],
         holder=intent.get("holder"),
         outcome=outcome,
         why=result.get("why", "") if result else OUTCOME_MEANS[outcome] if outcome else "",
+        owner=owner,
+        answered=_time(result) if result and action == _ASK else None,
         recovery=result if result and outcome else {},
     )
 
@@ -276,6 +316,10 @@ def _outcome(result: Mapping[str, Any] | None) -> Outcome:
     """Return the outcome; UNCONFIRMED also if another version wrote one that this version doesn't know."""
     outcome = result.get("outcome") if result else None
     return Outcome(outcome) if outcome in set(Outcome) else Outcome.UNCONFIRMED
+
+
+def _time(line: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(line["at"])
 
 
 def _line(data: Mapping[str, Any]) -> bytes:

@@ -25,9 +25,10 @@ class Judging:
     """The files of a survey whose end is open, judged some at a time, each as soon as a second look can settle it.
 
     One file of each holder, its scout, goes first, and the holder is probed; then nothing comes between the look at the
-    others and their requests. Where nobody names the holders, all such files are judged at once. A failover renews
-    every lease: what is known of holders by then still counts, and those that are unknown are judged by the NameNode's
-    health of now. `living` are the paths of files whose holder is not known to be dead.
+    others and their requests. Where nobody names the holders, all such files are judged at once. A holder that has to
+    be asked again keeps its files waiting until then, and no others. A failover renews every lease: what is known of
+    holders by then still counts, and those that are unknown are judged by the NameNode's health of now. `living` are
+    the paths of files whose holder is not known to be dead.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Judging:
         self._named = [finding for finding in undecided if _holder(finding) and finding.path not in scouts]
         self._scouted: set[str] = set()
         self._known: set[str] = set()
+        self._put_off: dict[str, datetime] = {}
         self._intents = {finding.path: approvals.intent(finding) for finding in survey.findings}
         self._unreadable = dict(survey.unreadable)
         self.living: set[str] = set()
@@ -66,11 +68,15 @@ class Judging:
         files = self._nameless or self._next_scouts()[:most] or self._next_named(most)
         targets = self._judge(files)
         self._scouted |= {_holder(finding) for finding in files}
-        done = {finding.path for finding in files}
+        waiting = {finding.path for finding in files if self._waits(finding.path)}
+        done = {finding.path for finding in files} - waiting
         self._nameless, self._scouts, self._named = (
             [finding for finding in left if finding.path not in done]
             for left in (self._nameless, self._scouts, self._named)
         )
+        if waiting:
+            self._scouts.sort(key=self._due)
+            self._named.sort(key=self._due)
         return targets
 
     def result(self, left: str) -> tuple[Survey, tuple[Intent, ...]]:
@@ -83,7 +89,12 @@ class Judging:
         return replace(self._survey, findings=findings, unreadable=self._unreadable), intents
 
     def _due(self, finding: Finding) -> datetime:
-        return next_look(finding, self._survey)
+        look = next_look(finding, self._survey)
+        return max(look, self._put_off.get(_holder(finding), look))
+
+    def _waits(self, path: str) -> bool:
+        intent = self._intents.get(path)
+        return intent is not None and intent.finding.holder.again is not None
 
     def _next_scouts(self) -> list[Finding]:
         """Return the scouts that go together; none while a file whose holder was asked about is due before them."""
@@ -121,6 +132,8 @@ class Judging:
             # It is no longer open, or can't be read.
             del self._intents[path]
         for finding in judged.findings:
+            if finding.holder.again:
+                self._put_off[_holder(finding)] = finding.holder.again
             if finding.holder.liveness is not HolderLiveness.UNKNOWN:
                 self._known.add(_holder(finding))
             if finding.holder.liveness is not HolderLiveness.DEAD:

@@ -24,7 +24,6 @@ from airflow_kstream.supervise.leases.holders import HolderProbe, foresee, withh
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.judging import Judging, next_look
 from airflow_kstream.supervise.leases.plan import ApprovalRules, Approvals, Intent
-from airflow_kstream.supervise.leases.scan_history import lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.supervise.leases.tools import Tools
@@ -130,11 +129,10 @@ def recover_stuck_files(
     if settings.dry_run:
         survey = _looked_twice(surveyor, survey, watcher)
         return _planned(session, settings, survey, foresee(session.pool, survey))
-    folder = lease_folder(session.cluster.state_dir, session.identity)
     # The recoverer first: a run that can't request recoveries must not begin any by probing holders.
     with (
         closing(_recoverer(session, settings.backend)) as recoverer,
-        closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
+        closing(Journal.begin(session.base.hdfs, session.folder, session.identity, watcher.tell)) as journal,
     ):
         if unfit := why_unfit(survey.health):
             watcher.tell(f"no recovery is started: {unfit}")
@@ -175,7 +173,7 @@ def _tell_of_second_look(seconds: float, watcher: Watcher) -> None:
 
 
 def _take_turn(survey: Survey, path: str, journal: Journal, watcher: Watcher) -> None:
-    """Wait for runs of the same principal that began earlier at the same files.
+    """Wait for runs of the same HDFS user that began earlier at the same files.
 
     Two runs at once would each see the other's holders as alive, whose leases its probes renewed. A record gets its
     time when it is closed, so one that is still being written may seem to be earlier than it is, at one look.

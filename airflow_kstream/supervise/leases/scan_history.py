@@ -1,19 +1,21 @@
-"""The history of open files, kept in `state_dir` between runs: one file for each principal that scans."""
+"""The history of open files, kept in `state_dir` between runs: one file for each HDFS user that scans."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.open_file import FileHistory
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 
+_SIGHTINGS = "sightings.json"
 _VERSION: Literal[2] = 2
 _FILES: TypeAdapter[list[FileHistory]] = TypeAdapter(list[FileHistory])
 _WATCHED_IN_1 = TypeAdapter(list[dict[str, Any]])
@@ -30,30 +32,30 @@ class _Written:
 _WRITTEN: TypeAdapter[_Written] = TypeAdapter(_Written)
 
 
-def lease_folder(state_dir: str, identity: Identity) -> str:
-    """Return the folder of this identity's history and journal. It has its own: another writer could mislead it."""
-    who = identity.do_as or "-".join(part for part in split_principal(identity.principal)[:2] if part)
-    return f"{state_dir.rstrip('/')}/leases-{who}"
-
-
 class ScanHistory:
-    """The memory of one identity. The newest writer wins: a lost entry only costs another scan."""
+    """The memory of one HDFS user. The newest writer wins: a lost entry only costs another scan.
 
-    def __init__(self, hdfs: Hdfs, folder: str) -> None:
+    What somebody else wrote in its place is as if it were not there; `tell` hears of it.
+    """
+
+    def __init__(self, hdfs: Hdfs, folder: str, tell: Callable[[str], None] = lambda line: None) -> None:
         self._hdfs = hdfs
+        self._files = OwnFiles(hdfs, tell)
         self._folder = folder
-        self._path = f"{folder}/sightings.json"
+        self._path = f"{folder}/{_SIGHTINGS}"
 
     def load(self) -> dict[str, FileHistory]:
         """Return the history by path. Unreadable content is dropped: that costs two more scans and never a file."""
+        if all(file.name != _SIGHTINGS for file in self._files.list(self._folder)):
+            return {}
         try:
-            return {history.file.path: history for history in _read(self._hdfs.read(self._path))}
-        except (NotFound, InvalidInput, ValueError):
+            return {history.file.path: history for history in _read(self._files.text(self._path))}
+        except (NotFound, ValueError):
             return {}
 
     def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
-        self._hdfs.make_folder(self._folder, "750")
+        make_own_folder(self._hdfs, self._folder, "750")
         content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True)
         self._hdfs.write(draft, content, permission="640")
         self._hdfs.rename_over(draft, self._path)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.hdfs.lease_probe import ask_holders
@@ -14,6 +16,8 @@ from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.own_folders import FolderKind
+from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
 
@@ -21,7 +25,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 class LeaseSession:
     """Open sessions. `rpc` is None if the connection names no Hadoop conf folder: then everything goes by HTTP.
 
-    `lengths` measures what readers get of open files.
+    `lengths` measures what readers get of open files. `dead_holders` are those that probes of this session found
+    dead, each with the NameNode's time of that.
     """
 
     base: ClusterSession
@@ -30,6 +35,7 @@ class LeaseSession:
     jmx: NameNodeJmx
     rpc: NameNodeRpc | None
     lengths: ReplicaLengths | LeaseHdfsPool
+    dead_holders: dict[str, datetime] = field(default_factory=dict)
 
     @property
     def cluster(self) -> Cluster:
@@ -38,6 +44,11 @@ class LeaseSession:
     @property
     def identity(self) -> Identity:
         return self.base.identity
+
+    @cached_property
+    def folder(self) -> str:
+        """Return the folder in state_dir of this user's history and journal."""
+        return own_folder(self.base.hdfs, self.cluster.state_dir, FolderKind.LEASES)
 
     def ask_holders(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
         """Probe whether the holders of these open files' leases live: `LeaseHdfs.ask_holder` says what that does."""

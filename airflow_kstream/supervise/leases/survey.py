@@ -17,10 +17,12 @@ from airflow_kstream.model.lease import (
     Search,
 )
 from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
+from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.policy.leases.judgement import matches
+from airflow_kstream.supervise.clusters.own_folder import passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import Finding, Survey, judged_finding
-from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
+from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
@@ -48,7 +50,6 @@ class Surveyor:
         self._rules = rules
         self._tell = tell
         self._told: set[str] = set()
-        self._history = ScanHistory(session.base.hdfs, lease_folder(session.cluster.state_dir, session.identity))
         # Its own memory: a concurrent run may overwrite the saved history, or nothing could be saved.
         self._seen: dict[str, FileHistory] = {}
         self._attributions = Attributions(session.base)
@@ -70,16 +71,17 @@ class Surveyor:
         the whole namespace.
         """
         self._clock = _NameNodeClock(self._session.base.hdfs.now())
+        kept = self._history()
         route, rows = self._rows()
         health = self._session.jmx.health()
-        known, unreadable = self._seen | self._history.load(), dict[str, str]()
+        known, unreadable = self._seen | kept.load(), dict[str, str]()
         self._visible = VisibleLengths(self._session.lengths)
         self._seen = {
             history.file.path: history
             for batch in _batches(rows)
             for history in self._measured(self._with_holders(batch), known, unreadable)
         }
-        self._remember(known)
+        self._remember(kept, known)
         # A DataNode that was silent may answer at the second look.
         self._visible = VisibleLengths(self._session.lengths)
         found = tuple(self._finding(history, health) for history in self._seen.values() if self._is_searched(history))
@@ -98,6 +100,12 @@ class Surveyor:
         )
         self._seen |= {finding.path: finding.history for finding in found}
         return replace(survey, at=self.now(), findings=found, unreadable={**survey.unreadable, **unreadable})
+
+    def _history(self) -> ScanHistory:
+        hdfs, folder = self._session.base.hdfs, self._session.folder
+        if squatted := passed_over(hdfs, self._session.cluster.state_dir, FolderKind.LEASES, folder):
+            self._tell_once(squatted)
+        return ScanHistory(hdfs, folder, self._tell_once)
 
     def health(self) -> HdfsHealth:
         return self._session.jmx.health()
@@ -180,11 +188,11 @@ class Surveyor:
         owner, min_age = self._search.owner, self._search.min_age
         return owner in (None, history.state.owner) and history.age(self.now()) >= min_age
 
-    def _remember(self, known: Mapping[str, FileHistory]) -> None:
+    def _remember(self, kept: ScanHistory, known: Mapping[str, FileHistory]) -> None:
         """Save what was seen, with what is known of files outside this search."""
         others = (other for other in known.values() if not matches(other.file, self._search))
         try:
-            self._history.save([*others, *self._seen.values()])
+            kept.save([*others, *self._seen.values()])
         except Denied as error:
             self._tell(f"this scan is not kept for the next run: {error}")
 

@@ -22,6 +22,7 @@ from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.tools import Tools
 from tests.live.recovering import Scene, outcomes, stuck, the_one
 from tests.live.streams import await_that
@@ -60,10 +61,11 @@ def test_an_intent_whose_run_died_is_reported_as_unconfirmed(
     died = Journal.begin(streamer.hdfs, streamer.journal, streamer.identity)
     died.asked({targets[0].path: None}, "to learn whether its holder is alive")
     died.intend(targets)
-    told = list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() - timedelta(minutes=1)))
+    minute, journal = timedelta(minutes=1), OwnFiles(streamer.hdfs)
+    told = list(read_journal(journal, streamer.journal, streamer.hdfs.now() - minute))
     mine = [(kept.action, kept.outcome) for kept in told if kept.run == died.run_id]
     assert mine == [("ask", None), ("recover", Outcome.UNCONFIRMED), ("recover", Outcome.UNCONFIRMED)]
-    assert list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() + timedelta(minutes=1))) == []
+    assert list(read_journal(journal, streamer.journal, streamer.hdfs.now() + minute)) == []
 
 
 def test_a_file_that_was_replaced_vanished_or_closed_since_is_left_alone(

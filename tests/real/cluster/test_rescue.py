@@ -18,10 +18,11 @@ from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe
-from airflow_kstream.supervise.leases.journal import Journal, read_journal
+from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, RecoverySettings, recover_stuck_files
-from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
+from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from tests.live.recovering import HASTY, lease_session
@@ -97,7 +98,7 @@ def long_dead(minicluster: Minicluster) -> Bucket:
     """
     for name in ("many", "walked", "nameless", "interrupted"):
         leave_open(minicluster, [f"{PLACE}/{name}/{file}" for file in ("one", "two", STRANGE)], 1000)
-    leave_open(minicluster, [f"{PLACE}/parted/{part}/file" for part in ("one", "two")], 1000)
+    leave_open(minicluster, [f"{PLACE}/parted/{part}/file" for part in ("one", "two", "three")], 1000)
     leave_open(minicluster, [f"{PLACE}/together/{number}" for number in range(40)], 1000)
     with writer(minicluster) as flink:
         bucket = leave_bucket(flink, f"{PLACE}/flink", valid_length=1000, flushed=1700)
@@ -137,7 +138,7 @@ def test_a_dead_holders_files_are_closed_and_a_living_ones_are_not(
     assert content(minicluster, stuck[0]) == pattern(1000)
     lives = {intent.finding.path: intent.finding.holder.liveness for intent in done.intents}
     assert lives[f"{folder}/living"] is HolderLiveness.RENEWING
-    asked = [record for record in read_journal(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
+    asked = recorded(superuser, done)
     assert [record.action for record in asked].count("ask") == 2
     assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
 
@@ -257,7 +258,7 @@ def test_an_ordinary_user_probes_one_file_of_each_holder(minicluster: Minicluste
         living.close(f"{folder}/living")
     assert done.survey.route == "fsck"
     assert outcomes(done) == dict.fromkeys(stuck, Outcome.CLOSED)
-    asked = [record for record in read_journal(owner.base.hdfs, audit_of(owner)) if record.run == run_of(done)]
+    asked = recorded(owner, done)
     assert [record.action for record in asked].count("ask") == 2
     assert not any("waiting" in line for line in told)
 
@@ -276,11 +277,18 @@ def test_where_nobody_names_holders_the_run_says_how_long_it_waits(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_what_one_run_learned_of_a_holder_the_next_one_knows(minicluster: Minicluster, owner: LeaseSession) -> None:
+def test_a_holder_is_asked_again_by_another_process_and_not_by_the_same_one(
+    minicluster: Minicluster, owner: LeaseSession
+) -> None:
     """The first run's probe renewed the lease on the holder's files in other folders, too."""
     for part in ("one", "two"):
         done = rescued(owner, below(f"{PLACE}/parted/{part}"))
         assert outcomes(done) == {f"{PLACE}/parted/{part}/file": Outcome.CLOSED}
+    told: list[str] = []
+    with lease_session(minicluster, "streamer") as another_process:
+        done = recover_stuck_files(another_process, below(f"{PLACE}/parted/three"), Watcher(tell=told.append))
+    assert outcomes(done) == {f"{PLACE}/parted/three/file": Outcome.CLOSED}
+    assert [line for line in told if "is asked again at" in line]
     assert open_files(minicluster, f"{PLACE}/parted") == {}
 
 
@@ -386,7 +394,7 @@ def test_a_run_remembers_its_own_scans_when_another_overwrites_the_history(
     leave_open(minicluster, [path], 1000)
     surveyor = Surveyor(superuser, Search(folder), HASTY, print)
     surveyor.scan()
-    ScanHistory(superuser.base.hdfs, lease_folder(superuser.cluster.state_dir, superuser.identity)).save([])
+    ScanHistory(superuser.base.hdfs, superuser.folder).save([])
     (finding,) = surveyor.scan().findings
     assert finding.history.checks == 2
 
@@ -404,10 +412,7 @@ def test_an_interrupted_rescue_sends_no_further_requests_and_says_so(
     assert len(open_files(minicluster, folder)) == 3
 
 
-def audit_of(session: LeaseSession) -> str:
-    return lease_folder(session.cluster.state_dir, session.identity)
-
-
-def run_of(done: RecoveryReport) -> str:
+def recorded(session: LeaseSession, done: RecoveryReport) -> list[JournalRecord]:
     assert done.run
-    return done.run.run_id
+    journal = read_journal(OwnFiles(session.base.hdfs), session.folder)
+    return [record for record in journal if record.run == done.run.run_id]

@@ -92,7 +92,8 @@ class SimulatedNameNode:
     """A NameNode that answers probes, and the journal that must know of each beforehand."""
 
     answers: Mapping[str, HolderAnswer | Denied | Unavailable]
-    dead_to_others: frozenset[str] = frozenset()
+    renewed: Mapping[str, datetime] = field(default_factory=dict)
+    dead_holders: dict[str, datetime] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)
     probed: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
@@ -106,8 +107,8 @@ class SimulatedNameNode:
     def flush(self) -> None:
         """Do nothing: what the probes showed is in `shown` at once."""
 
-    def found_dead(self, since: datetime) -> frozenset[str]:
-        return self.dead_to_others
+    def renewed_by_others(self, within: timedelta) -> Mapping[str, datetime]:
+        return self.renewed
 
     def ask_holders(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
         assert self.recorded.issuperset(paths), "probed without a record"
@@ -149,13 +150,26 @@ def test_the_next_file_is_probed_when_the_first_does_not_tell() -> None:
     assert knowledge["/b"].closed
 
 
-def test_a_holder_that_another_run_has_just_found_dead_is_not_probed_again() -> None:
-    """That run's probe renewed the lease: the holder would look alive."""
-    namenode = SimulatedNameNode({"/b": DEAD}, dead_to_others=frozenset({"client-1"}))
+def test_a_lease_that_another_run_has_just_renewed_tells_nothing_for_a_minute() -> None:
+    """That run's probe found it dead, or so it says: only the NameNode's own answer counts."""
+    renews = HolderAnswer(HolderLiveness.RENEWING, "client-1", "worker7")
+    namenode = SimulatedNameNode({"/c": renews, "/b": DEAD}, renewed=dict.fromkeys(("client-1", "client-2"), NOW))
+    knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-2", "/c": "client-1"}))
+
+    assert namenode.probed == ["/c", "/b"]
+    assert [status.liveness.value for status in knowledge.values()] == ["unknown", "dead", "unknown"]
+    assert knowledge["/a"].again == knowledge["/c"].again == NOW + timedelta(seconds=62)
+
+
+def test_what_this_session_found_a_moment_ago_is_not_asked_again() -> None:
+    """The next folder of one command: its own probe renewed the lease."""
+    moments = {"client-1": NOW - timedelta(seconds=59), "client-2": NOW - timedelta(seconds=61)}
+    namenode = SimulatedNameNode({"/b": DEAD}, dead_holders=moments)
     knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-2"}))
 
     assert namenode.probed == ["/b"]
-    assert [status.liveness for status in knowledge.values()] == [HolderLiveness.DEAD, HolderLiveness.DEAD]
+    assert [status.liveness.value for status in knowledge.values()] == ["dead", "dead"]
+    assert namenode.dead_holders["client-2"] == NOW
 
 
 def test_files_without_a_known_holder_are_each_probed() -> None:

@@ -10,9 +10,10 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from tests.simulated.servers import SimClock, SimHdfs
 
-FOLDER = "/kstream/leases-me"
+FOLDER = "/kstream/leases.me"
 NAME = f"{FOLDER}/audit/20260101T000000Z-abcdef01-000000"
 # The fields of each line as the first version wrote them.
 INTENT = {
@@ -32,7 +33,7 @@ def read(intents: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[J
     hdfs = SimHdfs(SimClock())
     for kind, lines in (("intents", intents), ("results", results)):
         hdfs.write(f"{NAME}-{kind}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    return list(read_journal(cast(Hdfs, hdfs), FOLDER))
+    return list(read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER))
 
 
 def test_lines_of_the_first_version_are_read() -> None:

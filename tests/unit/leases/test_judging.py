@@ -43,7 +43,8 @@ def state(path: str, length: int = 5) -> FileState:
 class SimulatedScene:
     """A surveyor and a probe. `holders` are those of the open files, by path; `alive` of them renew their leases.
 
-    `grown` and `closed` are files of which the second look finds that, `seen` are times of first looks after NOW.
+    `grown` and `closed` are files of which the second look finds that, `seen` are times of first looks after NOW, and
+    `again` are holders that can't be told from living ones before these times.
     """
 
     holders: Mapping[str, str | None]
@@ -52,6 +53,7 @@ class SimulatedScene:
     closed: frozenset[str] = frozenset()
     seen: Mapping[str, datetime] = field(default_factory=dict)
     time: datetime = NOW
+    again: Mapping[str, datetime] = field(default_factory=dict)
     health_now: HdfsHealth = HEALTH
     away: bool = False
     looks: list[list[str]] = field(default_factory=list)
@@ -104,10 +106,16 @@ class SimulatedScene:
         return Survey(self.time, "fsck", health, tuple(findings), {}, RULES)
 
     def _probe(self, survey: Survey) -> HolderKnowledge:
-        known = {holder for holder in self.holders.values() if holder and holder in self.probed}
+        late = {holder for holder, at in self.again.items() if at > self.time}
+        known = {holder for holder in self.holders.values() if holder and holder in self.probed and holder not in late}
         asked = {finding.history.file.holder for finding in survey.worth_probing}
         self.probed += sorted(holder or "" for holder in asked - known)
-        return {finding.path: HolderStatus(self._liveness(finding.path)) for finding in survey.findings}
+        return {
+            finding.path: HolderStatus(again=self.again[holder])
+            if (holder := self.holders[finding.path] or "") in late
+            else HolderStatus(self._liveness(finding.path))
+            for finding in survey.findings
+        }
 
     def _liveness(self, path: str) -> HolderLiveness:
         holder = self.holders[path] or ""
@@ -156,6 +164,34 @@ def test_holders_whose_files_are_due_within_moments_are_probed_together() -> Non
     scene.time += 9 * SECOND
     assert scene.judged() == {"/c": False}
     assert scene.judging.due() is None
+
+
+def test_the_files_of_a_holder_that_is_asked_again_wait_and_no_others() -> None:
+    later = NOW + RULES.settle + 50 * SECOND
+    scene = SimulatedScene(
+        {"/a": "client-1", "/b": "client-1", "/c": "client-2", "/d": "client-2", "/e": "client-3"},
+        seen={"/e": NOW + 20 * SECOND},
+        again={"client-1": later},
+    )
+    scene.time += RULES.settle
+    assert scene.judged() == {"/c": False}
+    assert scene.judged() == {"/d": True}
+    assert scene.judging.due() == 20 * SECOND
+    scene.time += 20 * SECOND
+    assert scene.judged() == {"/e": False}
+    assert scene.judging.due() == 30 * SECOND
+    scene.time = later
+    assert (scene.judged(), scene.judged()) == ({"/a": False}, {"/b": True})
+    assert scene.judging.due() is None
+    assert scene.looks == [["/a", "/c"], ["/d"], ["/e"], ["/a"], ["/b"]]
+
+
+def test_a_holder_that_could_not_be_asked_again_is_named_with_the_reason() -> None:
+    scene = SimulatedScene({"/a": "client-1"}, again={"client-1": NOW + 60 * SECOND})
+    scene.time += RULES.settle
+    assert scene.judged() == {}
+    (intent,) = scene.report("the run was interrupted").unprobed
+    assert intent.finding.holder.refusal == "it was not looked at again: the run was interrupted"
 
 
 def test_a_living_holder_is_probed_once_and_keeps_its_files() -> None:

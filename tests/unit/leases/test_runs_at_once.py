@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
+from airflow_kstream.supervise.leases.own_files import OwnFiles
+from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from tests.simulated.servers import SimClock, SimHdfs
 
-FOLDER = "/kstream/leases-me"
+FOLDER, MINUTE = "/kstream/leases.me", timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -79,27 +82,105 @@ def test_a_killed_run_is_waited_for_half_a_minute(hdfs: SimHdfs) -> None:
     assert before(second) == set()
 
 
-def test_a_holder_found_dead_is_known_to_other_runs(hdfs: SimHdfs) -> None:
-    first = at_work(hdfs, "/data/one")
-    first.asked({"/data/one/a": "client-1", "/data/one/b": "client-2", "/data/one/c": None}, "to learn")
-    first.answered(
-        {
-            path: f"its holder is {is_}"
-            for path, is_ in zip(
-                ("/data/one/a", "/data/one/b", "/data/one/c"), ("dead", "renewing", "dead"), strict=True
-            )
-        }
-    )
-    first.flush()
+def answered(run: Journal, **liveness: str) -> None:
+    """Record a probe of one file of each of these holders, and its answer."""
+    run.asked({f"/data/{holder}": holder for holder in liveness}, "to learn")
+    run.answered({f"/data/{holder}": f"its holder is {is_}" for holder, is_ in liveness.items()})
+    run.flush()
 
-    assert journal(hdfs).found_dead(hdfs.now() - timedelta(seconds=60)) == {"client-1"}
+
+def test_a_lease_that_a_probe_of_a_dead_holder_renewed_is_known_to_other_runs(hdfs: SimHdfs) -> None:
+    first, second = at_work(hdfs, "/data/one"), at_work(hdfs, "/data/two")
+    answered(first, client_1="dead", client_2="renewing")
+
+    assert second.renewed_by_others(MINUTE).keys() == {"client_1"}
     # It has read its own answers itself.
-    assert first.found_dead(hdfs.now() - timedelta(seconds=60)) == frozenset()
+    assert first.renewed_by_others(MINUTE) == {}
     hdfs.clock.sleep(61)
-    assert journal(hdfs).found_dead(hdfs.now() - timedelta(seconds=60)) == frozenset()
+    assert second.renewed_by_others(MINUTE) == {}
+
+
+def test_of_two_runs_that_ask_at_once_the_later_one_waits_for_the_others_answer(hdfs: SimHdfs) -> None:
+    """Before the answer is written, it may already have renewed the lease."""
+    first, second = at_work(hdfs, "/data/one"), at_work(hdfs, "/data/two")
+    for run in (first, second):
+        run.asked({"/data/a": "client-1"}, "to learn")
+        hdfs.clock.sleep(1)
+
+    assert second.renewed_by_others(MINUTE).keys() == {"client-1"}
+    assert first.renewed_by_others(MINUTE) == {}
+    first.answered({"/data/a": "its holder is renewing"})
+    first.flush()
+    assert second.renewed_by_others(MINUTE) == {}
+
+
+def test_a_question_that_is_asked_again_has_no_answer_yet(hdfs: SimHdfs) -> None:
+    first, second = at_work(hdfs, "/data/one"), at_work(hdfs, "/data/two")
+    answered(first, client_1="renewing")
+    hdfs.clock.sleep(62)
+    first.asked({"/data/client_1": "client_1"}, "to learn")
+    hdfs.clock.sleep(1)
+    second.asked({"/data/two": "client_1"}, "to learn")
+
+    assert second.renewed_by_others(MINUTE).keys() == {"client_1"}
+
+
+class Listed(SimHdfs):
+    """It keeps the names that its listings brought."""
+
+    brought: ClassVar[set[str]] = set()
+
+    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
+        entries = super().matching(path, lambda entry: True, after)
+        self.brought.update(entry.name for entry in entries)
+        return tuple(entry for entry in entries if wanted(entry))
+
+
+def test_of_a_long_history_only_the_runs_of_the_last_days_are_listed() -> None:
+    """Those of years may be a hundred thousand files."""
+    hdfs = Listed(SimClock())
+    earlier = at_work(hdfs, "/data")
+    answered(earlier, client_1="dead")
+    hdfs.clock.sleep(timedelta(days=9).total_seconds())
+    long_run = at_work(hdfs, "/data")
+    hdfs.clock.sleep(timedelta(days=6, hours=23).total_seconds())
+    long_run.asked({"/data/b": "client-2"}, "to learn")
+    second = at_work(hdfs, "/data")
+    hdfs.brought.clear()
+
+    assert before(second) == {long_run.run_id}
+    assert not any(name.startswith(earlier.run_id) for name in hdfs.brought)
+    week = hdfs.now() - timedelta(days=7)
+    assert [record.path for record in read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER, week)] == ["/data/b"]
+    assert len(list(read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER))) == 2
+
+
+class UnderAcl(SimHdfs):
+    """The state_dir's default ACL is what its folders get."""
+
+    def make_folder(self, path: str, permission: str = "750") -> None:
+        super().make_folder(path, "770")
+        self.acls.add(path)
+
+
+def test_the_folders_of_a_run_get_their_mode_whatever_the_state_dirs_acl() -> None:
+    hdfs = UnderAcl(SimClock())
+    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([])
+    at_work(hdfs, "/data")
+    assert [hdfs.modes[folder] for folder in (FOLDER, f"{FOLDER}/audit")] == ["750", "750"]
+    assert not hdfs.acls
+
+
+def test_folders_that_were_there_keep_the_mode_that_their_user_gave_them(hdfs: SimHdfs) -> None:
+    """Somebody may let others read the history; each file counts by its own owner."""
+    for folder in (FOLDER, f"{FOLDER}/audit"):
+        hdfs.make_folder(folder, "755")
+    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([])
+    at_work(hdfs, "/data")
+    assert [hdfs.modes[folder] for folder in (FOLDER, f"{FOLDER}/audit")] == ["755", "755"]
 
 
 def test_that_a_run_began_and_ended_is_no_recovery_in_the_history(hdfs: SimHdfs) -> None:
     at_work(hdfs, "/data").close()
 
-    assert list(read_journal(cast(Hdfs, hdfs), FOLDER)) == []
+    assert list(read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER)) == []

@@ -13,7 +13,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from tests.simulated.servers import SimClock, SimHdfs
 
-FOLDER, FILE = "/kstream/leases-me", "/kstream/leases-me/sightings.json"
+FOLDER, FILE = "/kstream/leases.me", "/kstream/leases.me/sightings.json"
 START, MINUTE = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=1)
 # Written by the code of commit 7cddc87, before these files had a version.
 OLD = Path(__file__).with_name("sightings_of_7cddc87.json").read_text()
