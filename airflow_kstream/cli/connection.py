@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.output import JsonOption, print_json, show
+from airflow_kstream.cli.output import JsonOption, print_json, say, show
+from airflow_kstream.cli.stream_options import read_spec
 from airflow_kstream.supervise.doctor.connection import check_connection
-from airflow_kstream.views.connection import probes_table
+from airflow_kstream.views.connection import command_lines, probes_table
+
+SpecFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[SPEC.yaml]...", help="Declarations whose users create in state_dir, too.", exists=True, dir_okay=False
+    ),
+]
+Make = Annotated[
+    bool, typer.Option("--make", help="Make state_dir, or close it if it is open, as the connection's principal.")
+]
 
 app = typer.Typer(no_args_is_help=True, help="Connections to clusters.")
 
@@ -18,13 +32,23 @@ def _group() -> None:
 
 
 @app.command()
-def check(cluster_name: ClusterOption, as_json: JsonOption = False) -> None:
-    """Check names, TLS, ticket, SPNEGO, active servers, token lifetimes and state_dir. Exit 1 if a probe fails."""
+def check(
+    cluster_name: ClusterOption, spec_files: SpecFiles = None, make: Make = False, as_json: JsonOption = False
+) -> None:
+    """Check names, TLS, ticket, SPNEGO, active servers, token lifetimes and state_dir. Exit 1 if a probe fails.
+
+    Of state_dir it tells who speaks for all of its streams and who may create in it, before it writes there. What
+    somebody should change comes with the commands; they lock out nobody who uses it, by the declarations at hand, by
+    what lies in it, and by what HDFS says to each whom this connection can act for.
+    """
+    declared = [read_spec(path) for path in spec_files or ()]
     with opened(cluster_name) as cluster:
-        results = list(check_connection(cluster))
+        results = list(check_connection(cluster, declared, make=make))
     if as_json:
         print_json([result.to_json() for result in results])
     else:
         show(probes_table(results))
+        for line in command_lines(results):
+            say(line)
     if not all(result.passed for result in results):
         raise typer.Exit(1)

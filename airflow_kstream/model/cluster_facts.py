@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from airflow_kstream.model.authors import Supervisors
 from airflow_kstream.model.finding import Concern, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.keytab import KeytabFinding
+from airflow_kstream.model.orders import OrderFile
+from airflow_kstream.model.state_dir_rights import StateDirRights
 from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -230,6 +233,42 @@ class StreamFacts:
 
 
 @dataclass(frozen=True)
+class StreamFolderFacts:
+    """A stream's folder in state_dir. `closed`: nobody but its owner can write in it; `rights` are in words.
+
+    `user` is whom HDFS takes the stream for, as the owner of its newest claim; empty if it has none. `strangers` are
+    files of others who may not speak there, with their owners. `cut` tells what of it is not looked at.
+    """
+
+    stream: str
+    path: str
+    owner: str
+    rights: str
+    closed: bool
+    user: str = ""
+    strangers: Mapping[str, str] = field(default_factory=dict)
+    cut: str = ""
+
+
+@dataclass(frozen=True)
+class StateDirFacts:
+    """The connection's state_dir: its rights, who speaks there, and the streams' folders.
+
+    `strangers` are entries of those who have no business there, with their owners. `cut` tells what of it is not looked
+    at. `names_mode` is the mode of the file that names supervisors, empty without one. `void_orders` are newer than
+    those that count, of authors who may not say them.
+    """
+
+    rights: StateDirRights
+    supervisors: Supervisors
+    folders: tuple[StreamFolderFacts, ...] = ()
+    strangers: Mapping[str, str] = field(default_factory=dict)
+    cut: str = ""
+    names_mode: str = ""
+    void_orders: tuple[OrderFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class ClusterFacts:
     """Everything that the checks may need. `now` is this host's time; times of streams are the cluster's.
 
@@ -258,4 +297,5 @@ class ClusterFacts:
     keytabs: tuple[KeytabFacts, ...] | Unasked
     client: SparkClient | Unasked
     streams: tuple[StreamFacts, ...] | Unasked
+    state_dir: StateDirFacts | Unasked
     user: str | Unasked = ""

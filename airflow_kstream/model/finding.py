@@ -23,11 +23,15 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already."""
+    """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already.
+
+    `foretold` is whether it will happen to the stream, unlike how the stream is set up.
+    """
 
     stream: str
     words: str
     since: datetime | None = None
+    foretold: bool = True
 
     @property
     def sentence(self) -> str:
@@ -139,7 +143,7 @@ class DoctorReport:
         return tuple(
             f"{concern.sentence} ({finding.id})"
             for finding, concern in self.of(stream)
-            if finding.severity is not Severity.NOTE
+            if finding.severity is not Severity.NOTE and concern.foretold
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kstream.policy.doctor import hdfs, jobs, kerberos, tokens, yarn
+from airflow_kstream.policy.doctor import hdfs, jobs, kerberos, state_dir, tokens, yarn
 from airflow_kstream.policy.doctor.check import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -140,6 +140,55 @@ CHECKS: tuple[Check, ...] = (
         "does the client recover a file whose close() failed?",
         "HDFS-14694 (dfs.client.write.recover.lease.on.close.exception), from 3.4.0 on",
         of_stream=hdfs.unrecovered_close,
+    ),
+    # state_dir.
+    Check(
+        "state-dir-open",
+        "may others create something in state_dir?",
+        "SECURITY.md: a file counts by its owner, and a name is whose who comes first",
+        of_cluster=state_dir.open_state_dir,
+    ),
+    Check(
+        "state-dir-strangers",
+        "did strangers leave something in state_dir?",
+        "SECURITY.md: only supervisors and a stream's user speak",
+        of_cluster=state_dir.strangers,
+    ),
+    Check(
+        "stream-folder-open",
+        "may others write in a stream's folder?",
+        "SECURITY.md: in a closed folder earlier files of others count",
+        of_cluster=state_dir.open_stream_folders,
+    ),
+    Check(
+        "supervisors-stream",
+        "does a stream run as a supervisor's user?",
+        "SECURITY.md: who may say what",
+        of_cluster=state_dir.supervisors_streams,
+    ),
+    Check(
+        "no-supervisor",
+        "may the connection's principal speak for all streams?",
+        "SECURITY.md: who may say what",
+        of_cluster=state_dir.no_supervisor,
+    ),
+    Check(
+        "supervisors-file",
+        "can everybody read who speaks for all streams?",
+        "SECURITY.md: who may speak stands on HDFS, the same for every reader",
+        of_cluster=state_dir.supervisors_file,
+    ),
+    Check(
+        "void-orders",
+        "does an order no longer count?",
+        "SECURITY.md: an order counts as long as its author may speak",
+        of_cluster=state_dir.void_orders,
+    ),
+    Check(
+        "long-listings",
+        "is a folder too long to be looked at?",
+        "dfs.ls.limit (FSDirStatAndListingOp): a page for each thousand entries",
+        of_cluster=state_dir.long_listings,
     ),
     # Kerberos on this host.
     Check(

@@ -1,10 +1,12 @@
-"""The check of a connection: probe by probe, passed or failed, with the reason."""
+"""The check of a connection: probe by probe, passed, with a warning or failed, with the reason and the way out."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,31 +16,60 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.doctor.state_dir_probes import Told, closed_state_dir, told_supervisors
+
+_Probe = Callable[[ClusterSession], "str | Told"]
+
+
+class Outcome(StrEnum):
+    """The end of a probe. WARNING: the connection works, and somebody should change something."""
+
+    PASSED = "passed"
+    WARNING = "warning"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The result of one probe; `detail` is its finding, or why it failed."""
+    """The result of one probe; `detail` is its finding, or why it failed.
+
+    `commands` are the way out, for HDFS's superuser or the owner of the state_dir.
+    """
 
     name: str
-    passed: bool
+    outcome: Outcome
     detail: str
+    commands: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome is not Outcome.FAILED
 
     def to_json(self) -> dict[str, Any]:
         return fields_of(self)
 
 
-def check_connection(cluster: Cluster) -> Iterator[ProbeResult]:
-    """Run all probes, each after those that it needs; a failed one does not hide the rest."""
+def check_connection(
+    cluster: Cluster, declared: Sequence[StreamSpec] = (), *, make: bool = False
+) -> Iterator[ProbeResult]:
+    """Run all probes, each after those that it needs; a failed one does not hide the rest.
+
+    The users of these declarations, too, must be able to create in state_dir. To `make` is to make it if it is missing
+    and to close it if it is open, as far as the connection's principal may.
+    """
     with open_session(cluster, cluster.watcher) as session:
-        for name, probe in _PROBES.items():
+        for name, probe in _probes(declared, make=make).items():
             try:
-                yield ProbeResult(name, True, probe(session))
+                said = probe(session)
+                told = Told(said) if isinstance(said, str) else said
+                outcome = Outcome.WARNING if told.warns else Outcome.PASSED
+                yield ProbeResult(name, outcome, told.words, told.commands)
             except KstreamError as error:
-                yield ProbeResult(name, False, str(error))
+                yield ProbeResult(name, Outcome.FAILED, str(error))
 
 
 def _resolve(session: ClusterSession) -> str:
@@ -87,19 +118,22 @@ def _lifetimes(session: ClusterSession) -> str:
 
 
 def _state_dir(session: ClusterSession) -> str:
-    # It must exist: created here, it would be the watcher's own and closed to other principals' streams.
     session.hdfs.status(session.cluster.state_dir)
     require_exclusive_renames(session.hdfs, session.cluster.state_dir)
     return f"{session.cluster.state_dir} can be written, and of two renames onto one target the second is refused"
 
 
-_PROBES: dict[str, Callable[[ClusterSession], str]] = {
-    "resolve": _resolve,
-    "TLS": _tls,
-    "ticket": _ticket,
-    "SPNEGO and active ResourceManager": _resourcemanager,
-    "applications": _applications,
-    "active NameNode": _namenode,
-    "token lifetimes": _lifetimes,
-    "state_dir": _state_dir,
-}
+def _probes(declared: Sequence[StreamSpec] = (), *, make: bool = False) -> dict[str, _Probe]:
+    """Return the probes in their order. The rights on state_dir come before the first write there."""
+    return {
+        "resolve": _resolve,
+        "TLS": _tls,
+        "ticket": _ticket,
+        "SPNEGO and active ResourceManager": _resourcemanager,
+        "applications": _applications,
+        "active NameNode": _namenode,
+        "token lifetimes": _lifetimes,
+        "who may create in state_dir": partial(closed_state_dir, declared=declared, make=make),
+        "supervisors": told_supervisors,
+        "state_dir": _state_dir,
+    }

@@ -32,6 +32,7 @@ from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_amon
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.slices import in_slices
+from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
 from airflow_kstream.supervise.streams.registry import RegisteredStream, registered, stream_ids
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -118,6 +119,7 @@ def cluster_facts(
         keytabs=checks if isinstance(checks, Unasked) else keytab_facts(checks, users),
         client=here,
         streams=streams,
+        state_dir=asked("the state_dir", lambda: state_dir_facts(session, known(population.streams))),
         user=servers.user,
     )
 
@@ -157,7 +159,7 @@ def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, .
 
 def _in_session(session: ClusterSession, stream: RegisteredStream) -> RegisteredStream:
     """Return the stream with a folder that is read through this session: the one that read its claim is closed."""
-    return replace(stream, folder=StreamFolder(session.hdfs, stream.stream))
+    return replace(stream, folder=StreamFolder(session, stream.stream))
 
 
 def _streams(

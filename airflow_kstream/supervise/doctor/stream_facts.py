@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.launch_tokens import with_tokens
 from airflow_kstream.supervise.streams.registry import RegisteredStream
 from airflow_kstream.supervise.tokens.launch import launch_tokens
+
+log = logging.getLogger(__name__)
 
 _NO_DRIVER = Unasked("its driver", "none runs")
 _OBJECTS = re.compile(r"\b(s3[an]?)://")
@@ -69,6 +72,10 @@ class StreamExaminer:
             return StreamFacts(name, running=missing.fact)
         except KstreamError as error:
             return StreamFacts(name, running=unanswered(f"the facts of {name}", error))
+        except Exception as error:
+            # A defect of ours, or what only its job can have written, costs no other stream its facts.
+            log.error("The facts of %s could not be found", name, exc_info=error)
+            return StreamFacts(name, running=Unasked(f"the facts of {name}", repr(error)))
 
     def application(self, app: Application) -> StreamFacts:
         """Return the facts of an application that nobody claimed, by what it runs with."""
@@ -108,7 +115,7 @@ class StreamExaminer:
         return StreamFacts(
             name=spec.name,
             running=app.id if app else "",
-            held=registered.folder.desired(registered.names).state is DesiredState.HELD,
+            held=registered.desired().state is DesiredState.HELD,
             user=app.user if app else "",
             proxied=spec.credentials.user if isinstance(spec.credentials, ProxyUserCredentials) else "",
             renews_itself=spec.credentials.renews_itself,

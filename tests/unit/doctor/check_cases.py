@@ -17,6 +17,8 @@ from airflow_kstream.model.cluster_facts import (
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding
+from airflow_kstream.model.orders import OrderFile
+from airflow_kstream.model.state_dir_rights import StateDirRights
 from airflow_kstream.model.ticket import Ticket
 from tests.simulated.doctor_facts import (
     DAY,
@@ -28,10 +30,12 @@ from tests.simulated.doctor_facts import (
     TICKET_STREAM,
     driver,
     with_conf,
+    with_state_dir,
     with_stream,
 )
 
 ERROR, WARNING, NOTE = Severity
+NO_STATE_DIR = replace(IN_ORDER, state_dir=REFUSED)
 OLD = HadoopVersion("2.7.7")
 _ATTEMPTS = "spark.yarn.maxAppAttempts"
 
@@ -283,6 +287,56 @@ CASES = (
         NO_TICKET,
     ),
     Case("ticket-life", _ticket(expiry=NOW + timedelta(minutes=4)), WARNING, "lives for 4m", NO_TICKET),
+    Case(
+        "state-dir-open",
+        with_state_dir(rights=StateDirRights("/kstream", "supervisor", "kstream", "1777", parents_group="supergroup")),
+        WARNING,
+        "/kstream is open: everybody may create in it",
+        NO_STATE_DIR,
+    ),
+    Case(
+        "state-dir-strangers",
+        with_state_dir(strangers={"orders.mallory": "mallory"}),
+        WARNING,
+        "/kstream/orders.mallory (mallory)",
+        NO_STATE_DIR,
+    ),
+    Case(
+        "stream-folder-open",
+        with_state_dir(folder={"closed": False, "rights": "1777"}),
+        WARNING,
+        "others can write in its folder",
+        NO_STATE_DIR,
+    ),
+    Case(
+        "supervisors-stream",
+        with_state_dir(folder={"user": "supervisor"}),
+        WARNING,
+        "can say everything that a supervisor can, for all streams",
+        NO_STATE_DIR,
+    ),
+    Case(
+        "supervisors-file",
+        with_state_dir(names_mode="600"),
+        WARNING,
+        "not everybody may read /kstream/supervisors",
+        NO_STATE_DIR,
+    ),
+    Case(
+        "void-orders",
+        with_state_dir(void_orders=(OrderFile("/kstream/orders.ops/freeze.000001.json", "freeze", 1, "ops", NOW),)),
+        WARNING,
+        "one on all streams, a freeze or its end, by ops of 2026-05-10 12:00 UTC",
+        NO_STATE_DIR,
+    ),
+    Case("no-supervisor", replace(IN_ORDER, user="jane"), WARNING, "jane, the connection's principal", NO_STATE_DIR),
+    Case(
+        "long-listings",
+        with_state_dir(cut="it has more than 20000 entries, of which these are not looked at: 7 of mallory"),
+        WARNING,
+        "more entries than anybody looks at",
+        NO_STATE_DIR,
+    ),
     Case("ticket-renewable", _ticket(renew_until=None), NOTE, "can't be renewed", NO_TICKET),
     Case("ticket-forwardable", _ticket(flags=frozenset({"initial"})), NOTE, "not forwardable", NO_TICKET),
     Case(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.doctor.connection import _PROBES
+from airflow_kstream.supervise.doctor.connection import _probes
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_claims_are_proven import HttpFs
 
 
 def probed(hdfs: SimHdfs) -> str:
     hdfs.files = {f"{CLUSTER.state_dir}/orders-0badcafe/gen-000001": ("", hdfs.now())}
-    return _PROBES["state_dir"](session_of(hdfs, SimYarn(hdfs.clock)))
+    return str(_probes()["state_dir"](session_of(hdfs, SimYarn(hdfs.clock))))
 
 
 def test_a_state_dir_behind_namenodes_passes() -> None:

@@ -46,7 +46,7 @@ class World:
 
     def claim(self, spec: StreamSpec, **more: object) -> None:
         draft = ClaimDraft(1, "nonce", spec, WEEK, {}, "", **more)  # type: ignore[arg-type]
-        StreamFolder(self.session.hdfs, STREAM).make_claim(draft)
+        StreamFolder(self.session, STREAM, acting=True).make_claim(draft)
 
     def start(self) -> Application:
         return self.yarn.start(frozenset(STREAM.tags(1)))
@@ -77,9 +77,18 @@ def test_a_person_s_hold_is_known(world: World) -> None:
     world.claim(SPEC)
     assert not world.facts().held
     hold = Desired(DesiredState.HELD, by="ann", reason="lunch")
-    StreamFolder(world.session.hdfs, STREAM).change_desired(lambda _: hold)
+    StreamFolder(world.session, STREAM).change_desired(lambda _: hold)
     assert world.facts().held
     assert not world.facts().restarted
+
+
+def test_one_that_nobody_can_reckon_with_costs_no_other_its_facts(world: World) -> None:
+    world.claim(SPEC)
+    app = world.start()
+    world.yarn.apps[app.id] = replace(app, lifetime_left=timedelta.max)
+    running = world.facts().running
+    assert isinstance(running, Unasked)
+    assert running.sentence.startswith("the facts of orders could not be asked, because OverflowError")
 
 
 def test_tokens_that_nobody_renews_end_after_one_renew_interval(world: World) -> None:

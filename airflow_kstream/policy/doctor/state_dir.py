@@ -1,0 +1,170 @@
+"""Checks of the state_dir: who may write there, and who may speak for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, known
+from airflow_kstream.model.finding import Concern, Severity
+from airflow_kstream.model.orders import ALL_STREAMS
+from airflow_kstream.policy.doctor.check import Found
+from airflow_kstream.policy.state_dir import is_readable_by_all, openness, order_words, repeating, subject_name
+
+_NAMED = 5
+_CHECK = "`kstream connection check` prints the commands, which lock nobody out who uses it"
+
+
+def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
+    """Find a state_dir in which others can create something."""
+    rights = known(facts.state_dir).rights
+    if reasons := openness(rights):
+        yield Found(
+            Severity.WARNING,
+            f"{rights.path} is open: {'; '.join(reasons)}. What strangers write there counts for nothing, but they can "
+            "take the name of a stream's folder before its first start",
+            _CHECK,
+            f"HDFS: {rights.path} has the mode {rights.permission}, {rights.owner}:{rights.group}",
+        )
+
+
+def strangers(facts: ClusterFacts) -> Iterator[Found]:
+    """Find what strangers left in the state_dir, or in a stream's folder."""
+    state_dir = known(facts.state_dir)
+    path = state_dir.rights.path
+    found = [(f"{path}/{name}", owner) for name, owner in state_dir.strangers.items()]
+    inside = [(f"{each.path}/{name}", owner) for each in state_dir.folders for name, owner in each.strangers.items()]
+    if found or inside:
+        yield Found(
+            Severity.WARNING,
+            f"in {path} lies what belongs to nobody who may speak there: {_few(found + inside)}. It counts for "
+            "nothing. If one of them should speak for streams, a supervisor is missing",
+            f"hdfs dfs -rm -r {(found + inside)[0][0]}; or add its owner's name to {path}/supervisors",
+            f"HDFS: {len(found) + len(inside)} entries of {_owners(found + inside)}",
+            concerns=tuple(
+                Concern(each.stream, f"its folder has {_few(each.strangers.items())}", foretold=False)
+                for each in state_dir.folders
+                if each.strangers
+            ),
+        )
+
+
+def open_stream_folders(facts: ClusterFacts) -> Iterator[Found]:
+    """Find streams' folders in which others can write."""
+    folders = [each for each in known(facts.state_dir).folders if not each.closed]
+    if folders:
+        yield Found(
+            Severity.WARNING,
+            "others can write in streams' folders: each file has to be judged by its own owner, and a folder that is "
+            "handed over by chown proves nothing",
+            f"its next start closes it; or hdfs dfs -setfacl -b {folders[0].path} and hdfs dfs -chmod 755 "
+            f"{folders[0].path}, once strangers' files are gone",
+            f"HDFS: {_few((each.path, f'{each.owner}, {each.rights}') for each in folders)}",
+            concerns=tuple(Concern(each.stream, "others can write in its folder", foretold=False) for each in folders),
+        )
+
+
+def supervisors_streams(facts: ClusterFacts) -> Iterator[Found]:
+    """Find streams that run as a supervisor's user."""
+    state_dir = known(facts.state_dir)
+    running = [each for each in state_dir.folders if each.user and each.user in state_dir.supervisors]
+    if running:
+        yield Found(
+            Severity.WARNING,
+            "a stream that runs as a supervisor's user can say everything that a supervisor can, for all streams: its "
+            "code can freeze the cluster, and choose what is submitted as any other stream's user",
+            "a principal of its own for each stream, in its declaration's credentials, or for the connection",
+            f"HDFS: their newest claims belong to {', '.join(sorted({each.user for each in running}))}; supervisors "
+            f"are {state_dir.supervisors}",
+            concerns=tuple(
+                Concern(each.stream, f"it speaks for all streams, as {each.user}", foretold=False) for each in running
+            ),
+        )
+
+
+def no_supervisor(facts: ClusterFacts) -> Iterator[Found]:
+    """Find a connection whose principal speaks for no stream but those that run as itself."""
+    state_dir, user = known(facts.state_dir), known(facts.user)
+    if user and user not in state_dir.supervisors:
+        file = f"{state_dir.rights.path}/supervisors"
+        yield Found(
+            Severity.WARNING,
+            f"{user}, the connection's principal, is no supervisor: its copies of declarations and its orders on "
+            "others' streams count for nothing",
+            f"echo {user} | hdfs dfs -appendToFile - {file}, then hdfs dfs -chmod 644 {file}, as its owner or HDFS's "
+            "superuser; `kstream connection check` has the whole",
+            f"HDFS: supervisors are {state_dir.supervisors}",
+        )
+
+
+def supervisors_file(facts: ClusterFacts) -> Iterator[Found]:
+    """Find a file of supervisors that not everybody may read, or with lines that name nobody."""
+    state_dir = known(facts.state_dir)
+    file = f"{state_dir.rights.path}/supervisors"
+    if not is_readable_by_all(state_dir.names_mode):
+        yield Found(
+            Severity.WARNING,
+            f"not everybody may read {file}: who may not can't judge anything in it, and its streams stop being looked "
+            "after",
+            f"hdfs dfs -chmod 644 {file}",
+            f"HDFS: its mode is {state_dir.names_mode}",
+        )
+    if names := state_dir.supervisors.misnamed:
+        yield Found(
+            Severity.WARNING,
+            f"{file} has lines that are no short name of a user: {_some(map(repr, names))}. They name nobody",
+            "one short name a line, as HDFS shows it as the owner of that user's files",
+            f"HDFS: {len(names)} lines of {file}",
+        )
+
+
+def void_orders(facts: ClusterFacts) -> Iterator[Found]:
+    """Find orders that outrank what counts, of authors who may not say them: perhaps they could, once."""
+    state_dir = known(facts.state_dir)
+    orders = state_dir.void_orders
+    if orders:
+        yield Found(
+            Severity.WARNING,
+            f"orders count for nothing that are newer than what counts: {_some(map(order_words, orders))}. If one of "
+            "these authors could speak when it was given, what it stopped, held or froze runs again",
+            f"hdfs dfs -cat {orders[0].path} shows it; {repeating(orders[0])} repeats it, by one who may speak; hdfs "
+            "dfs -rm deletes it",
+            f"HDFS: {_some(order.path for order in orders)}; supervisors are {state_dir.supervisors}",
+            concerns=tuple(
+                Concern(subject_name(order), f"an order of {order.author} on it counts for nothing", foretold=False)
+                for order in orders
+                if order.subject != ALL_STREAMS
+            ),
+        )
+
+
+def long_listings(facts: ClusterFacts) -> Iterator[Found]:
+    """Find folders with more entries than are looked at."""
+    state_dir = known(facts.state_dir)
+    long = [(state_dir.rights.path, state_dir.cut), *((each.path, each.cut) for each in state_dir.folders)]
+    cut = [(path, words) for path, words in long if words]
+    if cut:
+        yield Found(
+            Severity.WARNING,
+            "folders have more entries than anybody looks at, and each look takes long: of the owner who has the "
+            "most, the rest is as if it were not there",
+            f"hdfs dfs -ls {cut[0][0]} shows what they are; `kstream state clean` deletes what is old",
+            "; ".join(f"{path}: {words}" for path, words in islice(cut, _NAMED)),
+            concerns=tuple(
+                Concern(each.stream, "strangers flood its folder") for each in state_dir.folders if each.cut
+            ),
+        )
+
+
+def _few(entries: Iterable[tuple[str, str]]) -> str:
+    return _some(f"{name} ({owner})" for name, owner in entries)
+
+
+def _some(words: Iterable[str]) -> str:
+    words = list(words)
+    rest = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return ", ".join(words[:_NAMED]) + rest
+
+
+def _owners(entries: Iterable[tuple[str, str]]) -> str:
+    return _some(sorted({owner for _, owner in entries}))
