@@ -17,6 +17,7 @@ from rich.progress import track
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.config import Feature
+from tests.live.bring_up import bring_up
 
 _PRODUCTION = ("-XX:TieredStopAtLevel=4",)
 HOME = f"/user/{getuser()}/benchmark"
@@ -56,7 +57,7 @@ def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Environment]
     """
     with tempfile.TemporaryDirectory(prefix="kstream-benchmark-") as root:
         plan = MiniclusterConfig(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)
-        minicluster = Minicluster.up(plan)
+        minicluster = bring_up(plan)
         try:
             # libkrb5 in this process knows the realm only from its environment.
             os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)

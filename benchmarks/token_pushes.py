@@ -113,7 +113,7 @@ def _made(session: ClusterSession) -> FreshToken:
 
 def _push(session: ClusterSession, count: int) -> None:
     for number in range(count):
-        folder = StreamFolder(session.hdfs, StreamId(f"pushed{number}", session.cluster.state_dir))
+        folder = StreamFolder(session, StreamId(f"pushed{number}", session.cluster.state_dir), acting=True)
         token = _made(session)
         push = TokenPush(1, time.time_ns() // 1_000_000, token.until)
         folder.put_tokens(tokens_file(push), credentials_file((token,)))

@@ -20,6 +20,8 @@ from airflow_kstream.model.stream_policies import (
     WatchPolicy,
 )
 
+# Who looks after the streams, and who runs them: a stream's job can't speak for the others.
+SUPERVISOR, STREAMER = "supervisor", "streamer"
 CONNECTION = "kstream_demo"
 TOPIC = "cluster-events"
 WITH_KEYTAB, WITHOUT_KEYTAB = "events-keytab", "events-ticket"
@@ -59,7 +61,7 @@ class DemoConfig:
 def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec, StreamSpec]:
     """Return the same job three times: one that logs in by itself, one that gets fresh tokens while it runs, and one
     that lives on the tokens of its submission."""
-    principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
+    principal, keytab = minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))
     return (
         _spec(minicluster, WITH_KEYTAB, KeytabCredentials(principal, keytab), kafka_keytab),
         _spec(minicluster, PUSHED, TicketCredentials(principal, keytab, refresh=True), kafka_keytab),
@@ -72,7 +74,7 @@ def naive(minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
     return _spec(
         minicluster,
         NAIVE,
-        TicketCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))),
+        TicketCredentials(minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))),
         kafka_keytab,
     )
 
@@ -98,7 +100,7 @@ def _spec(
         "--topic": TOPIC,
         "--table": minicluster.default_fs + table(name),
         "--checkpoint": minicluster.default_fs + checkpoint(name),
-        "--kafka-principal": minicluster.principal("streamer"),
+        "--kafka-principal": minicluster.principal(STREAMER),
         "--kafka-keytab": kafka_keytab.name,
         "--trigger-seconds": "5",
     }

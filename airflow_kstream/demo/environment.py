@@ -22,7 +22,7 @@ from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import AirflowApi, Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
-from airflow_kstream.demo.config import CONNECTION, TOPIC, DemoConfig
+from airflow_kstream.demo.config import CONNECTION, STREAMER, SUPERVISOR, TOPIC, DemoConfig
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.process_tree import Child
 from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, SupervisorEvent
@@ -43,17 +43,17 @@ class Environment:
     control: StreamSpec
 
     def connection(self) -> dict[str, Any]:
-        return self.minicluster.connection()
+        return self.minicluster.connection(SUPERVISOR)
 
 
 def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Environment:
     """Start all parts; `stack` stops them in any case."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     minicluster = _minicluster(plan, console, stack)
-    clients = minicluster.client_env("streamer")
+    clients = minicluster.client_env(SUPERVISOR)
     os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
-    shutil.copy(minicluster.keytab("streamer"), kafka_keytab)
+    shutil.copy(minicluster.keytab(STREAMER), kafka_keytab)
     streams = demo_plan.streams(minicluster, kafka_keytab)
     _write_declarations(plan.root, minicluster, streams)
     home = _airflow_home(plan, minicluster)
@@ -115,13 +115,13 @@ def _shipping(minicluster: Minicluster) -> dict[str, Any]:
         "bootstrap_servers": minicluster.bootstrap_servers,
         "topic": TOPIC,
         "files": {name: str(path) for name, path in minicluster.event_logs().items()},
-        "principal": minicluster.principal("streamer"),
-        "keytab": str(minicluster.keytab("streamer")),
+        "principal": minicluster.principal(STREAMER),
+        "keytab": str(minicluster.keytab(STREAMER)),
     }
 
 
 def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[StreamSpec, ...]) -> None:
-    (root / "cluster.yaml").write_text(yaml.safe_dump(minicluster.connection()))
+    (root / "cluster.yaml").write_text(yaml.safe_dump(minicluster.connection(SUPERVISOR)))
     folder = root / "streams" / CONNECTION
     folder.mkdir(parents=True, exist_ok=True)
     for spec in streams:

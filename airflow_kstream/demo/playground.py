@@ -20,7 +20,7 @@ from airflow_kstream.demo import jobs
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
-from airflow_kstream.demo.config import BRISK_RESTART, BRISK_STOP, BRISK_SUBMIT, BRISK_WATCH
+from airflow_kstream.demo.config import BRISK_RESTART, BRISK_STOP, BRISK_SUBMIT, BRISK_WATCH, STREAMER, SUPERVISOR
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.environment import await_dags, tell_deaths
 from airflow_kstream.demo.supervisor import ProcessSupervisor
@@ -62,7 +62,7 @@ class Playground:
 
 def streams(minicluster: Minicluster) -> tuple[StreamSpec, ...]:
     """Return four streams: with a keytab, with a short horizon, with pushed tokens, and one that hangs."""
-    principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
+    principal, keytab = minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))
     own, once = KeytabCredentials(principal, keytab), TicketCredentials(principal, keytab)
     pushed = replace(once, refresh=True)
     brisk = HeartbeatPolicy(start_timeout=timedelta(minutes=3), stall_floor=timedelta(seconds=30))
@@ -112,7 +112,7 @@ def start_playground(
     specs = tuple(spec for spec in streams(minicluster) if spec.name in only)
     _declare(folders, specs)
     cluster_file = root / "cluster.yaml"
-    cluster_file.write_text(yaml.safe_dump(minicluster.connection()))
+    cluster_file.write_text(yaml.safe_dump(minicluster.connection(SUPERVISOR)))
     home = _home(minicluster, root, folders)
     supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
     stack.callback(supervisor.stop)
@@ -128,7 +128,7 @@ def start_playground(
 
 def _client_settings(minicluster: Minicluster) -> Mapping[str, str]:
     """Return the settings of Kerberos and of Spark's client that Airflow's workers inherit."""
-    clients = minicluster.client_env("streamer")
+    clients = minicluster.client_env(SUPERVISOR)
     return {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
 
 
@@ -153,7 +153,9 @@ def _home(minicluster: Minicluster, root: Path, folders: Mapping[str, Path]) -> 
 
 def _unpause(home: AirflowHome, minicluster: Minicluster, specs: tuple[StreamSpec, ...]) -> None:
     api = home.api()
-    api.put_connection(Connection(CONNECTION, "kstream", "The playground's cluster", extra=minicluster.connection()))
+    api.put_connection(
+        Connection(CONNECTION, "kstream", "The playground's cluster", extra=minicluster.connection(SUPERVISOR))
+    )
     wanted = [stream_id(CONNECTION, spec.name) for spec in specs]
     wanted += [leases_id(CONNECTION), tickets_id(CONNECTION), keytabs_id(CONNECTION)]
     await_dags(api, wanted)
@@ -167,7 +169,7 @@ def leave_a_file_open(minicluster: Minicluster, stack: ExitStack) -> None:
     Raises MiniclusterError: when it could not write.
     """
     argv = [sys.executable, "-m", "airflow_kstream.demo.forgetful_writer", minicluster.default_fs, STUCK]
-    env = minicluster.client_env("streamer")
+    env = minicluster.client_env(STREAMER)
     writer = subprocess.Popen(argv, env=env, cwd=minicluster.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     stack.callback(writer.communicate)
     assert writer.stdout is not None

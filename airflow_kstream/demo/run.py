@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo import jobs, promises
-from airflow_kstream.demo.config import CONNECTION, DemoConfig, table
+from airflow_kstream.demo.config import CONNECTION, STREAMER, DemoConfig, table
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.crashes import Crashes
 from airflow_kstream.demo.environment import Environment, Shipper, make_environment
@@ -195,7 +195,7 @@ class Control:
         with log.open("wb") as output:
             done = subprocess.run(
                 [*argv, spec.application, *spec.arguments],
-                env=self.environment.minicluster.client_env("streamer"),
+                env=self.environment.minicluster.client_env(STREAMER),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
@@ -261,7 +261,7 @@ def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict
     argv = ["spark-submit", "--master", "local[2]", script, "--table", minicluster.default_fs + table(name), *files]
     done = subprocess.run(
         [*argv, "--ends", str(ends_file)],
-        env=minicluster.client_env("streamer"),
+        env=minicluster.client_env(STREAMER),
         capture_output=True,
         text=True,
         check=False,

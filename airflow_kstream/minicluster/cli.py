@@ -81,7 +81,7 @@ def up(
     with shown(console) as listener:
         minicluster = Minicluster.up(plan, listener)
     _print(console, minicluster.status())
-    (minicluster.root / _CLUSTER_FILE).write_text(yaml.safe_dump(minicluster.connection(), sort_keys=False))
+    (minicluster.root / _CLUSTER_FILE).write_text(yaml.safe_dump(minicluster.connection("supervisor"), sort_keys=False))
     for line in _about(minicluster):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
@@ -158,9 +158,10 @@ def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
 def _about(minicluster: Minicluster) -> Iterator[str]:
     yield f"principals: {', '.join(f'{name}@{minicluster.realm}' for name in USERS)}"
     yield f"keytabs: {minicluster.keytab('NAME')}"
-    yield "hdfs is HDFS's superuser, gateway may impersonate others; state_dir /kstream is open to all of them"
+    yield "hdfs is HDFS's superuser, gateway may impersonate others, and watcher is an ordinary user"
+    yield "state_dir /kstream is supervisor's; of the others, streamer and gateway may create folders in it"
     yield f"on HDFS, streamer is {getuser()}, with the home folder /user/{getuser()}"
-    yield f"as streamer: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
+    yield f"as supervisor: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
     if Feature.HTTPFS in minicluster.plan.features:
         yield f"HttpFS: {minicluster.httpfs}"
     yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"

@@ -57,6 +57,8 @@ def spark_conf(site: Site) -> dict[str, str]:
         "spark.executor.instances": "1",
         "spark.executor.cores": "1",
         "spark.ui.showConsoleProgress": "false",
+        # Also of the containers' logs, on NodeManagers.
+        "spark.ui.view.acls": "supervisor",
         # Parquet asks for blocks of 128 MB otherwise. The NameNode reserves as much for each block that it allocated in
         # the last 20 minutes and that nobody completed: some hundred files of killed writers fill the disk
         # (DatanodeDescriptor.chooseStorage4Block).

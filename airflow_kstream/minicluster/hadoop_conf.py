@@ -76,11 +76,27 @@ def _core_daemon(site: Site) -> Settings:
     return {
         "hadoop.http.filter.initializers": "org.apache.hadoop.security.AuthenticationFilterInitializer",
         **http_authentication(site),
-        # Users of the realm that the operating system does not know.
-        "hadoop.user.group.static.mapping.overrides": "hdfs=supergroup;yarn=hadoop;watcher=;gateway=;httpfs=;dr.who=;",
+        "hadoop.user.group.static.mapping.overrides": _groups(site.user),
         "hadoop.proxyuser.gateway.hosts": "*",
         "hadoop.proxyuser.gateway.groups": "*",
     }
+
+
+def _groups(streamer: str) -> str:
+    """Return each user's groups: the operating system does not know most of these users. `watcher` has none.
+
+    The members of `kstream` may create folders in state_dir. `supervisor` also reads what `streamer` keeps for its own
+    group, and aggregated logs.
+    """
+    groups = {
+        "hdfs": "supergroup",
+        "yarn": "hadoop",
+        streamer: f"{streamer},kstream",
+        "supervisor": f"kstream,{streamer},hadoop",
+        "gateway": "kstream",
+        **dict.fromkeys(("watcher", "httpfs", "dr.who"), ""),
+    }
+    return "".join(f"{user}={names};" for user, names in groups.items())
 
 
 _Table = Callable[[Site], Settings]

@@ -49,8 +49,9 @@ def directories(site: Site) -> tuple[Directory, ...]:
         # The NodeManager's own user refuses to aggregate into a folder without the sticky bit.
         Directory("/tmp/logs", "yarn", "hadoop", "1777"),
         Directory("/user", "hdfs", "supergroup", "755"),
-        *(Directory(f"/user/{name}", name, name, "750") for name in (user, "gateway", "watcher")),
-        Directory("/kstream", user, user, "1777"),
+        *(Directory(f"/user/{name}", name, name, "750") for name in (user, "supervisor", "gateway", "watcher")),
+        # Closed: all may look, and none but supervisors and the users of streams may create anything in it.
+        Directory("/kstream", "supervisor", "kstream", "1775"),
     )
 
 

@@ -16,7 +16,7 @@ from airflow_kstream.minicluster.tools import tool
 from airflow_kstream.model.errors import MiniclusterError
 
 SERVICES = tuple(f"{service}/localhost" for service in ("nn", "dn", "jn", "rm", "nm", "kafka", "httpfs", "HTTP"))
-USERS = ("hdfs", "streamer", "streamer/edge.kstream.test", "gateway", "watcher")
+USERS = ("hdfs", "supervisor", "streamer", "streamer/edge.kstream.test", "gateway", "watcher")
 
 # Canonical names come from DNS by default, which a loopback cluster must not use. Since localhost belongs to no realm,
 # a client asks the KDC of its own: so one process can use two miniclusters.

@@ -81,7 +81,7 @@ def capacity_scheduler(_: Site) -> Settings:
         f"{root}.default.capacity": 100,
         # Without these two any user may view and kill any application.
         f"{root}.acl_submit_applications": "*",
-        f"{root}.acl_administer_queue": "hdfs,yarn",
+        f"{root}.acl_administer_queue": "hdfs,yarn,supervisor",
         "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
     }
 

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.config import Feature
+from tests.live.bring_up import bring_up
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def brief_cluster(
     folder: Path, renewal: timedelta, life: timedelta, features: frozenset[Feature] = frozenset()
 ) -> Iterator[Minicluster]:
     """Start one, and let this process use its realm; a token must be renewed after `renewal`, and ends after `life`."""
-    up = Minicluster.up(MiniclusterConfig(folder, features, renewal, life))
+    up = bring_up(MiniclusterConfig(folder, features, renewal, life))
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KRB5_CONFIG", str(up.krb5_conf))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -14,8 +15,8 @@ from tests.live.streams import fields
 __all__ = ["Ran", "cluster_file", "ran"]
 
 
-def cluster_file(minicluster: Minicluster, who: str, folder: Path) -> Path:
-    """Write and return the file for `--cluster`: the minicluster, as one of its principals."""
-    file = folder / "minicluster.yaml"
-    file.write_text(yaml.safe_dump({name: value for name, value in asdict(fields(minicluster, who)).items() if value}))
+def cluster_file(minicluster: Minicluster, who: str, folder: Path, **more: Any) -> Path:
+    """Write and return the file for `--cluster`: the minicluster, as one of its principals, and more fields."""
+    file, said = folder / "minicluster.yaml", asdict(fields(minicluster, who, **more))
+    file.write_text(yaml.safe_dump({name: value for name, value in said.items() if value}))
     return file

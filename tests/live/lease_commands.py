@@ -47,5 +47,5 @@ class Commands:
         return json.loads(done.stdout)
 
 
-def commands_as(minicluster: Minicluster, who: str, folder: Path) -> Commands:
-    return Commands(cluster_file(minicluster, who, folder))
+def commands_as(minicluster: Minicluster, who: str, folder: Path, **more: Any) -> Commands:
+    return Commands(cluster_file(minicluster, who, folder, **more))

@@ -38,7 +38,8 @@ def _servers() -> tuple[ClusterSession, FakeEngine]:
     for name in NAMES:
         stream = StreamId(name, CLUSTER.state_dir)
         spec = SPEC.from_mapping(SPEC.to_mapping() | {"name": name, "checkpoints": [f"/data/{name}"]})
-        StreamFolder(hdfs, stream).make_claim(ClaimDraft(1, f"nonce{name}", spec, WEEK, {}, "test"))  # type: ignore[arg-type]
+        folder = StreamFolder(session, stream, acting=True)
+        folder.make_claim(ClaimDraft(1, f"nonce{name}", spec, WEEK, {}, "test"))
         yarn.start(frozenset(stream.tags(1)))
         engine.complete_epoch(spec)
     return session, engine

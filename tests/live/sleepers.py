@@ -26,7 +26,7 @@ _OURS = {"X-XSRF-Header": "test"}
 def claim(session: ClusterSession, spec: StreamSpec, lifetimes: TokenLifetimes) -> StreamId:
     """Claim the stream's first generation."""
     stream = StreamId(spec.name, session.cluster.state_dir)
-    StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, lifetimes, {}, ""))
+    StreamFolder(session, stream, acting=True).make_claim(ClaimDraft(1, new_nonce(), spec, lifetimes, {}, ""))
     return stream
 
 

@@ -25,6 +25,7 @@ from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import examine_cluster
 from airflow_kstream.views.doctor import findings_table, lines_of_report
 from tests.live import sleepers
+from tests.live.bring_up import bring_up
 from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
@@ -54,6 +55,7 @@ ROOTS = {
     "speculation": "orders: a slow task's rows may be written twice",
     "staging-missing": "orders: it can't replace an executor",
     "staging-preserved": "orders: its end leaves its files behind",
+    "supervisors-stream": "clicks: it speaks for all streams, as ",
     "ticket-forwardable": "",
     "yarn-acls": "",
     # The version's own.
@@ -67,10 +69,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     features = frozenset({Feature.HA, Feature.RM_HA})
     root = tmp_path_factory.mktemp("broken")
     plan = MiniclusterConfig(root, features, realm="BROKEN.TEST", daemon_settings=BROKEN)
-    minicluster = Minicluster.up(plan)
+    minicluster = bring_up(plan)
     try:
         with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
-            minicluster.hdfs("dfs", "-mkdir", "-p", "-m", "777", "/kstream")
             yield minicluster
     finally:
         minicluster.down()

@@ -18,6 +18,7 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.examination import examine_cluster
+from tests.live.bring_up import bring_up
 from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler
 
 pytestmark = pytest.mark.lives
@@ -39,7 +40,7 @@ def test_logs_of_a_job_that_outlived_its_launch_s_tokens(tmp_path: Path, privile
     plan = MiniclusterConfig(
         tmp_path, frozenset(features), renew_interval=INTERVAL, max_lifetime=LIFE, realm="LOGS.TEST"
     )
-    minicluster = Minicluster.up(plan)
+    minicluster = bring_up(plan)
     try:
         with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
             foretold, kept = _life(minicluster)

@@ -21,6 +21,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
+from tests.live.bring_up import bring_up
 from tests.live.daemons import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
 from tests.live.streams import await_that, cluster, fields, look, rate_stream, running
 
@@ -42,7 +43,7 @@ WEB = {
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     # This process may know the realm of another minicluster, too.
-    minicluster = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("full"), FEATURES, realm="FEATURES.TEST"))
+    minicluster = bring_up(MiniclusterConfig(tmp_path_factory.mktemp("full"), FEATURES, realm="FEATURES.TEST"))
     try:
         with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
             yield minicluster

@@ -297,7 +297,7 @@ def test_two_stands_side_by_side_share_nothing(minicluster: Minicluster, bare: M
 
 
 def test_a_started_minicluster_has_a_file_that_names_it_to_every_command(bare: Minicluster) -> None:
-    assert yaml.safe_load((bare.root / "cluster.yaml").read_text()) == bare.connection()
+    assert yaml.safe_load((bare.root / "cluster.yaml").read_text()) == bare.connection("supervisor")
 
 
 def test_its_hdfs_reads_what_comes_on_standard_input(bare: Minicluster) -> None:

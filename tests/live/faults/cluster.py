@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from tests.live.bring_up import bring_up
 
 FEATURES = frozenset({Feature.HA, Feature.RM_HA})
 # Long enough for a busy machine, and for a failover of the ResourceManagers.
@@ -30,7 +31,7 @@ def faulty_cluster(
         realm=realm,
         expiry=EXPIRY,
     )
-    minicluster = Minicluster.up(plan)
+    minicluster = bring_up(plan)
     try:
         yield minicluster
     finally:

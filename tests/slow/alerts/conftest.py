@@ -17,6 +17,7 @@ from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, RestartPolicy
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.bring_up import bring_up
 from tests.live.streams import BRISK_WATCH, at_pace, await_commits, rate_stream, reconciler
 from tests.slow.alerts.notifier import FILE
 from tests.slow.alerts.told import Alerts
@@ -51,7 +52,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     told = root / "told"
     told.touch()
     features = frozenset({Feature.HA, Feature.RM_HA})
-    minicluster = Minicluster.up(MiniclusterConfig(root / "cluster", features, realm="ALERTS.TEST", expiry=PATIENT))
+    minicluster = bring_up(MiniclusterConfig(root / "cluster", features, realm="ALERTS.TEST", expiry=PATIENT))
     try:
         environment = {FILE: str(told), "PYTHONPATH": str(ROOT)}
         with live_airflow(minicluster, root / "airflow", SETTINGS, environment) as airflow:

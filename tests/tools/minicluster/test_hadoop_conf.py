@@ -12,6 +12,7 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import daemons_of, datanode_options, port_names
 from airflow_kstream.minicluster.hadoop_conf import write_configuration
+from airflow_kstream.minicluster.hdfs import directories
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.tls import create
 from airflow_kstream.model.errors import InvalidInput
@@ -54,6 +55,15 @@ def test_a_feature_that_is_absent_leaves_no_trace(tmp_path: Path, feature: Featu
     assert added(without, with_it) != {}
     words = {Feature.RM_HA: ("rm1", "zk"), Feature.TLS: ("https", "ssl"), Feature.HTTPFS: ("httpfs",)}[feature]
     assert [name for name in settings(without) if any(word in name for word in words)] == []
+
+
+def test_state_dir_is_open_to_the_group_of_those_who_need_it_and_to_nobody_else(tmp_path: Path) -> None:
+    site = site_with(tmp_path)
+    entries = settings(site)["hadoop.user.group.static.mapping.overrides"].strip(";").split(";")
+    groups = {user: names.split(",") for user, _, names in (entry.partition("=") for entry in entries)}
+    (state_dir,) = (folder for folder in directories(site) if folder.path == "/kstream")
+    assert (state_dir.owner, state_dir.group, state_dir.permission) == ("supervisor", "kstream", "1775")
+    assert {user for user, names in groups.items() if "kstream" in names} == {"supervisor", site.user, "gateway"}
 
 
 def added(without: Site, with_it: Site) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from tests.live.bring_up import bring_up
 
 
 @pytest.fixture(scope="package")
@@ -14,7 +15,7 @@ def abroad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     plan = MiniclusterConfig(
         tmp_path_factory.mktemp("abroad"), frozenset(), realm="ABROAD.TEST", rpc_protection="integrity,privacy"
     )
-    minicluster = Minicluster.up(plan)
+    minicluster = bring_up(plan)
     try:
         yield minicluster
     finally:

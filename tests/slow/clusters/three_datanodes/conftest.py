@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from tests.live.bring_up import bring_up
 from tests.live.realms import using
 
 _SITE = "hdfs-site.xml"
@@ -25,7 +26,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     """The cluster, with a key for encryption zones; libkrb5 in this process knows its realm."""
     root, features = tmp_path_factory.mktemp("three"), frozenset({Feature.HA, Feature.KMS})
     plan = MiniclusterConfig(root, features, realm="THREE.TEST", datanodes=3, daemon_settings=SETTINGS)
-    minicluster = Minicluster.up(plan)
+    minicluster = bring_up(plan)
     try:
         with using(str(minicluster.krb5_conf)):
             made = minicluster.hadoop_main("org.apache.hadoop.crypto.key.KeyShell", "create", KEY)
