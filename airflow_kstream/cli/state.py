@@ -53,7 +53,8 @@ def clean(
 
     With --yes, remove exactly that, each folder looked at again right before. A stream is gone if nobody declares it, a
     person stopped it or it never ran, nothing of it lives in YARN, it owns no checkpoint, and nothing in its folder is
-    younger. While the cluster is frozen, nothing is removed. Exit 1 if something could not be removed.
+    younger. Records of this principal's lease recoveries stay for 90d at least. While the cluster is frozen, nothing is
+    removed. Exit 1 if something could not be removed.
     """
     age, folder = cleaning_age("--older-than", older_than), declarations or _of_the_shipped_dags(cluster_name)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:

@@ -32,7 +32,7 @@ def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") 
     """
     until = freeze_length("--for", lasts)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        word = Brake(session.hdfs, cluster.state_dir).freeze(until, reason)
+        word = Brake(session).freeze(until, reason)
         say(f"every stream of {_covered(session)} is {word}")
         for line in what_falls_into_the_freeze(session):
             say(line)
@@ -41,7 +41,7 @@ def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") 
 def unfreeze(cluster_name: ClusterOption, reason: WhyLifted = "") -> None:
     """Lift the freeze of this state_dir: supervisors go on from where everything stands."""
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        brake = Brake(session.hdfs, cluster.state_dir)
+        brake = Brake(session)
         was = brake.newest()
         brake.lift(reason)
         before = f"it was {was}" if was.holds(session.hdfs.now()) else "it was not frozen"
@@ -50,7 +50,7 @@ def unfreeze(cluster_name: ClusterOption, reason: WhyLifted = "") -> None:
 
 def note_freeze(session: ClusterSession) -> None:
     """Tell beside the result that the cluster is frozen, if it is."""
-    word = Brake(session.hdfs, session.cluster.state_dir).newest()
+    word = Brake(session).newest()
     if word.holds(session.hdfs.now()):
         note(f"every stream of {_covered(session)} is {word}")
 

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from airflow_kstream.cli.clusters import is_file, spark_defaults
+from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.engine import Engine
@@ -23,6 +25,14 @@ OfUser = Annotated[
     typer.Option("--of-user", metavar="USER", help="Adopt it although it runs as this user, and not as the stream's."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
+HandOverTo = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="USER|SPEC.yaml",
+        help="Who gets it: the user's short name on HDFS, or the stream's declaration, whose credentials tell it.",
+    ),
+]
 Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
 NeverSubmitted = Annotated[
     bool, typer.Option("--never-submitted", help="It is a stream that nobody has submitted yet, and no mistyped name.")
@@ -75,3 +85,12 @@ def _of_the_shipped_dags() -> str:
     from airflow_kstream import settings
 
     return settings.text("spark_conn_id")
+
+
+def read_spec(spec_file: Path) -> StreamSpec:
+    """Read a declaration. Raises InvalidInput: when it is none, with the file's name."""
+    text = read_text(spec_file)
+    try:
+        return StreamSpec.from_yaml(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{spec_file}: {error.message}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.clusters import ClusterOption, is_file, opened
 from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_word, unfreeze
@@ -17,6 +17,7 @@ from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
     DryRun,
+    HandOverTo,
     LookFor,
     Name,
     NameOrAll,
@@ -27,13 +28,15 @@ from airflow_kstream.cli.stream_options import (
     SparkConnection,
     SparkSubmit,
     SpecFile,
+    read_spec,
 )
-from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.former_spec import failed_spec_words
+from airflow_kstream.policy.streams.hand_over import hand_over
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
@@ -43,6 +46,8 @@ from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.desired import (
+    KnownSpec,
+    claimed_spec,
     declared_at_last,
     known_spec,
     request_restart,
@@ -51,6 +56,7 @@ from airflow_kstream.supervise.streams.desired import (
 )
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.evidence import take_evidence
+from airflow_kstream.supervise.streams.hand_over import hand_over_facts, unwritable, user_named
 from airflow_kstream.supervise.streams.hold import hold as put_on_hold
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import require_available
@@ -83,7 +89,8 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
     says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. What the doctor
     expects for a stream is shown with its date; `kstream doctor` has the fixes. A stream that runs and has no folder is
-    shown with what a person may do. Exit 1 if nothing could be read of a stream.
+    shown with what a person may do. What strangers wrote in a stream's folder counts for nothing, and is named with
+    their names on HDFS. Exit 1 if nothing could be read of a stream.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         note_freeze(session)
@@ -105,7 +112,7 @@ def plan(
 ) -> None:
     """Print the exact command line, with the reason and the source of every word. A dry run: touches nothing."""
     with opened(cluster_name) as cluster:
-        spec = _read(spec_file)
+        spec = read_spec(spec_file)
         say(explain(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec)))
 
 
@@ -193,7 +200,9 @@ def restart(
 
     With `--now`, it is replaced from here.
     """
-    with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
+    with _opened(Client(cluster_name, spark_submit, spark_conn_id), name, claimed_spec) as run:
+        if now:
+            run.require_declared(f"restart {name} from here")
         generation = request_restart(run, reason)
         begins = "" if now else ": its supervisor begins at its next look"
         say(f"generation {generation} of {name} is to be replaced{begins}")
@@ -225,7 +234,7 @@ def evidence(cluster_name: ClusterOption, name: Name, as_json: JsonOption = Fals
     The dumps of the driver and of up to 20 busy executors come from Spark's web UI, through the ResourceManager. With
     the ends of their logs they are kept on HDFS, in a folder that the stream's own user can read.
     """
-    with _claimed(Client(cluster_name), name) as run:
+    with _opened(Client(cluster_name), name, declared_at_last) as run:
         seen = observe(run)
         if seen.current is None:
             raise NotFound("none of its applications is known to YARN", tried=f"take evidence of {name}")
@@ -253,6 +262,33 @@ def take_over_checkpoints(
         say(f"checked: {line}")
     for checkpoint in taken.checkpoints:
         say(f"{checkpoint} belongs to {run.spec.name}")
+
+
+@app.command("hand-over")
+def hand_over_folder(cluster_name: ClusterOption, name: Name, to: HandOverTo) -> None:
+    """Print what HDFS's superuser runs so that the stream's folder belongs to another user; called again, check it.
+
+    Claims of the former user count afterwards, so that the next generation follows once the former one is proven dead.
+    Changes nothing.
+    """
+    with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
+        spec = read_spec(Path(to)) if is_file(to) else None
+        if spec and spec.name != name:
+            raise InvalidInput(f"{to} declares {spec.name}, not {name}", tried=f"hand {name} over")
+        user = _user_of(cluster, spec) if spec else user_named(session, to)
+        step = hand_over(hand_over_facts(session, name, user))
+        for line in step.words:
+            say(line)
+        for command in step.commands:
+            say(f"  {command}")
+        if spec and step.done:
+            for line in unwritable(cluster, spec):
+                note(line)
+
+
+def _user_of(cluster: Cluster, spec: StreamSpec) -> str:
+    with open_session(cluster, identity_of(spec, cluster)) as session:
+        return session.hdfs.user()
 
 
 @app.command()
@@ -311,32 +347,28 @@ def _conclude(run: StreamRun, report: Report, tried: str) -> None:
 @contextmanager
 def _declared(client: Client, spec_file: Path) -> Iterator[StreamRun]:
     """Open the stream that a file declares, as the stream's own identity."""
-    spec = _read(spec_file)
+    spec = read_spec(spec_file)
     with opened(client.cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
         yield StreamRun(session, spec, client.engine(spec))
 
 
 def _require_declaration(run: StreamRun) -> None:
+    tried = f"submit {run.spec.name}"
     if not run.spec.application:
         advice = "run `kstream streams reconcile` with its declaration"
-        raise NotFound(f"no generation of it was ever claimed; {advice}", tried=f"submit {run.spec.name}")
-
-
-@contextmanager
-def _claimed(client: Client, name: str) -> Iterator[StreamRun]:
-    """Open the stream as its newest claim declares it, as the stream's own identity."""
-    with _opened(client, name, declared_at_last) as run:
-        yield run
+        raise NotFound(f"no generation of it was ever claimed; {advice}", tried=tried)
+    run.require_declared(tried)
 
 
 @contextmanager
 def _known(client: Client, name: str, never_submitted: bool = False) -> Iterator[StreamRun]:
-    """Open it likewise or, before its first claim, as the connection's principal: a person may speak first."""
+    """Open the stream that its newest claim names or, before the first, one that has a name alone: a person may speak
+    first."""
     with _opened(client, name, spec_of_any if never_submitted else _spec_of_known) as run:
         yield run
 
 
-def _spec_of_known(session: ClusterSession, stream: StreamId) -> StreamSpec:
+def _spec_of_known(session: ClusterSession, stream: StreamId) -> KnownSpec:
     try:
         return known_spec(session, stream)
     except NotFound as error:
@@ -345,13 +377,6 @@ def _spec_of_known(session: ClusterSession, stream: StreamId) -> StreamSpec:
 
 @contextmanager
 def _opened(client: Client, name: str, spec_of: SpecOf) -> Iterator[StreamRun]:
-    with opened(client.cluster_name) as cluster, open_by_name(cluster, name, note, spec_of) as (session, spec):
-        yield StreamRun(session, spec, client.engine(spec))
-
-
-def _read(spec_file: Path) -> StreamSpec:
-    text = read_text(spec_file)
-    try:
-        return StreamSpec.from_yaml(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"{spec_file}: {error.message}") from None
+    """Open a stream by its name, as `open_by_name` does."""
+    with opened(client.cluster_name) as cluster, open_by_name(cluster, name, note, spec_of) as (session, known):
+        yield StreamRun(session, known.spec, client.engine(known.spec), declared=known.submittable)

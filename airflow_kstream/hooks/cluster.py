@@ -16,7 +16,7 @@ from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
-from airflow_kstream.supervise.doctor.connection import check_connection
+from airflow_kstream.supervise.doctor.connection import Outcome, ProbeResult, check_connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -29,6 +29,8 @@ _INSTEAD = {
     "spark-home": "set SPARK_HOME for the worker",
     "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
 }
+
+_OUTCOMES = {Outcome.PASSED: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
 
 
 class KstreamClusterHook(BaseHook):
@@ -70,8 +72,12 @@ class KstreamClusterHook(BaseHook):
                 results = list(check_connection(cluster))
         except KstreamError as error:
             return False, str(error)
-        line = "; ".join(f"{result.name}: {'ok' if result.passed else 'FAILED'}, {result.detail}" for result in results)
-        return all(result.passed for result in results), line
+        return all(result.passed for result in results), "; ".join(map(_in_one_line, results))
+
+
+def _in_one_line(result: ProbeResult) -> str:
+    ways_out = f" (run {' && '.join(result.commands)})" if result.commands else ""
+    return f"{result.name}: {_OUTCOMES[result.outcome]}, {result.detail}{ways_out}"
 
 
 def _mask_secrets(spark_conf: Mapping[str, str]) -> None:

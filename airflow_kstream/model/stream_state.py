@@ -112,7 +112,10 @@ def _desired(data: object) -> Desired | None:
     if not isinstance(data, Mapping):
         return None
     state, at = DesiredState(data["state"]), _moment(data.get("at"))
-    return Desired(state, int(data.get("restart_up_to") or 0), str(data.get("by")), at, str(data.get("reason")))
+    by, reason, author = (str(data.get(name) or "") for name in ("by", "reason", "author"))
+    return Desired(
+        state, int(data.get("restart_up_to") or 0), by, at, reason, author, number=int(data.get("number") or 0)
+    )
 
 
 def _moment(text: object) -> datetime | None:

@@ -8,13 +8,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.policy_edit import Policies
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.desired import declared_at_last
+from airflow_kstream.supervise.streams.desired import KnownSpec
 from airflow_kstream.triggers.memory import Memory
 
 if TYPE_CHECKING:
@@ -24,10 +22,11 @@ if TYPE_CHECKING:
 class ClaimedStreamOperator(SparkStreamOperator):
     """Keep a stream as it was last submitted, because its present declaration is refused.
 
-    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the spec in the newest claim,
-    with the policies of the last declaration that was not refused, if they were edited since.
-    Each run's log begins with the refusal. It never submits what was not submitted before: the task of a stream without
-    a claim fails with the refusal.
+    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the declaration that the newest
+    claim names, as a supervisor kept it, with the policies of the last declaration that was not refused, if they were
+    edited since. Each run's log begins with the refusal. It never submits what was not submitted before: the task of a
+    stream without a claim fails with the refusal. Where no supervisor kept the declaration, the stream is watched and
+    can be stopped, and what is due otherwise is blocked until a declaration is accepted again.
 
     Example::
 
@@ -57,9 +56,8 @@ class ClaimedStreamOperator(SparkStreamOperator):
     def _given(self, spec: StreamSpec) -> Policies | None:
         return None
 
-    def _spec_on(self, cluster: Cluster) -> StreamSpec:
+    def _known_on(self, cluster: Cluster) -> KnownSpec:
         try:
-            with open_session(cluster, cluster.watcher) as session:
-                return self._edited(declared_at_last(session, StreamId(self.name, cluster.state_dir)))
+            return self._claimed(cluster, self.name)
         except (NotFound, InvalidInput) as error:
             raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error

@@ -20,7 +20,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import (
-    declared_at_last,
+    claimed_spec,
     known_spec,
     request_restart,
     set_desired,
@@ -141,7 +141,7 @@ class StreamControlOperator(KstreamOperator):
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            brake = Brake(session.hdfs, cluster.state_dir, by)
+            brake = Brake(session, by)
             if action is Action.UNFREEZE:
                 brake.lift(reason)
                 return f"the streams of {cluster.state_dir} are not frozen any longer"
@@ -160,16 +160,17 @@ class StreamControlOperator(KstreamOperator):
     def _on_stream(self, action: Action, stream: str, reason: str, by: str) -> str:
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_by_name(cluster, stream, self.log.warning, self._spec_of(action)) as (session, spec),
+            open_by_name(cluster, stream, self.log.warning, self._spec_of(action)) as (session, known),
         ):
-            run = StreamRun(session, spec, engine_of(spec), AirflowSecrets(), by=by)
+            spec = known.spec
+            run = StreamRun(session, spec, engine_of(spec), AirflowSecrets(), by=by, declared=known.submittable)
             said = self._say(run, action, reason)
             return f"{stream}: {self._stopped(run, said) if action is Action.STOP else said}"
 
     def _spec_of(self, action: Action) -> SpecOf:
         """Return what finds its spec: there is nothing to restart of a stream that was never submitted."""
         if action is Action.RESTART:
-            return declared_at_last
+            return claimed_spec
         return known_spec if self.streams is None else spec_of_any
 
     def _say(self, run: StreamRun, action: Action, reason: str) -> str:

@@ -38,13 +38,12 @@ from airflow_kstream.model.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, blocked_again
-from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.examination import foretell
-from airflow_kstream.supervise.streams.desired import declared_at_last
+from airflow_kstream.supervise.streams.desired import KnownSpec, claimed_spec
 from airflow_kstream.supervise.streams.dry_run import explained
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -275,18 +274,22 @@ class SparkStreamOperator(KstreamOperator):
     @contextmanager
     def _reconciler(self) -> Iterator[Reconciler]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            spec = self._spec_on(cluster)
+            known = self._known_on(cluster)
+            spec, may_submit = known.spec, known.submittable
             engine = self._engine(spec)
-            self._explained = self._planned(cluster, spec, engine)
+            self._explained = self._planned(cluster, known, engine)
             self.submission = str(self._explained)
-            with open_session(cluster, identity_of(spec, cluster)) as session:
-                run = StreamRun(session, spec, engine, AirflowSecrets())
-                yield Reconciler(run, tell=self.log.info, patient=False)
+            with open_session(cluster, known.identity(cluster)) as session:
+                run = StreamRun(session, spec, engine, AirflowSecrets(), declared=may_submit)
+                yield Reconciler(run, tell=self.log.info, may_submit=may_submit, patient=False)
 
-    def _planned(self, cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
+    def _planned(self, cluster: Cluster, known: KnownSpec, engine: Engine) -> ExplainedSubmission:
         """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
+        if not known.submittable:
+            # Not even its client's version is looked up: a claim names no program that runs here.
+            return ExplainedSubmission((f"is not submitted: {known.doubt}",))
         try:
-            return explained(cluster, spec, engine)
+            return explained(cluster, known.spec, engine)
         except KstreamError as error:
             return ExplainedSubmission((f"can't be submitted from here: {error.without_advice}",))
 
@@ -305,20 +308,27 @@ class SparkStreamOperator(KstreamOperator):
             return spec
         return replace(spec, **read_policies(self._edit.policies))
 
-    def _spec_on(self, cluster: Cluster) -> StreamSpec:
+    def _known_on(self, cluster: Cluster) -> KnownSpec:
         """Return what is to run on this cluster: the declaration or, if the cluster refuses it, what was submitted."""
         spec = self._spec()
         try:
             require_submittable(spec, cluster)
         except InvalidInput as refusal:
-            with open_session(cluster, cluster.watcher) as session:
-                try:
-                    claimed = declared_at_last(session, StreamId(spec.name, cluster.state_dir))
-                except (NotFound, InvalidInput):
-                    raise refusal from None
+            try:
+                claimed = self._claimed(cluster, spec.name)
+            except (NotFound, InvalidInput):
+                raise refusal from None
             self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", spec.name, refusal)
-            return self._edited(claimed)
-        return spec
+            return claimed
+        return KnownSpec(spec, submittable=True)
+
+    def _claimed(self, cluster: Cluster, name: str) -> KnownSpec:
+        """Return what the newest claim tells. Raises as `claimed_spec`."""
+        with open_session(cluster, cluster.watcher) as session:
+            known = claimed_spec(session, StreamId(name, cluster.state_dir))
+        if not known.submittable:
+            self.log.error("%s is watched, and nothing of it is submitted: %s", name, known.doubt)
+        return replace(known, spec=self._edited(known.spec))
 
     def _spec(self) -> StreamSpec:
         if isinstance(self.stream, str):

@@ -20,10 +20,9 @@ from airflow_kstream.model.plan import Phase, Settled, Step, Stop
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
-from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import declared_at_last
+from airflow_kstream.supervise.streams.desired import claimed_spec
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -42,7 +41,8 @@ class VanishedStreamsOperator(TellingOperator):
     Airflow takes the DAG of a file that is gone for stale and looks at its runs no longer, so the task that watched the
     stream never resumes. This one looks once a run: it restarts such a stream at its horizon, as it was last submitted,
     and its log says with an error that the stream runs undeclared. It fails when a restart fails, and when a stream has
-    ended and a person may be needed; it starts a stream that ended by itself again as the `failure` policy says.
+    ended and a person may be needed; it starts a stream that ended by itself again as the `failure` policy says. Where
+    no supervisor kept the declaration that the newest claim names, it fails when anything is due, and does nothing.
 
     It knows the streams of its earlier runs from the state of the cluster's asset and from their XCom `known`: Airflow
     deletes the one while no DAG names the asset, and of the other it may hand out an older run's, as it orders manual
@@ -136,7 +136,7 @@ class VanishedStreamsOperator(TellingOperator):
         )
 
     def _act(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
-        """Take the due step from the claim's spec; return why that failed, empty if it did not."""
+        """Take the due step; return why that failed, empty if it did not."""
         try:
             return self._reconciled(cluster, watcher, name)
         except KstreamError as error:
@@ -144,10 +144,13 @@ class VanishedStreamsOperator(TellingOperator):
 
     def _reconciled(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
         """Look and take the step that is due; return how the stream ended, empty if it did not."""
-        spec = declared_at_last(watcher, StreamId(name, cluster.state_dir))
-        with open_session(cluster, identity_of(spec, cluster)) as session:
-            run = StreamRun(session, spec, engine_of(spec, self._spark), AirflowSecrets())
-            report = Reconciler(run, tell=self.log.info, patient=False).run(Mode.WATCH)
+        known = claimed_spec(watcher, StreamId(name, cluster.state_dir))
+        spec, may_submit = known.spec, known.submittable
+        if not may_submit:
+            self.log.error("%s is watched, and nothing of it is submitted: %s", name, known.doubt)
+        with open_session(cluster, known.identity(cluster)) as session:
+            run = StreamRun(session, spec, engine_of(spec, self._spark), AirflowSecrets(), declared=may_submit)
+            report = Reconciler(run, tell=self.log.info, may_submit=may_submit, patient=False).run(Mode.WATCH)
         self.log.info("%s generation %s: %s", name, report.generation, report.why)
         return f"{name} is declared no longer, and {report.why}" if report.ended else ""
 

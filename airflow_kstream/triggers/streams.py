@@ -16,6 +16,7 @@ from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.policy.streams.blocked_restart import held_back
 from airflow_kstream.policy.streams.turns import NO_HURRY
+from airflow_kstream.supervise.streams.story import named
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
@@ -211,6 +212,7 @@ class StreamTrigger(BaseTrigger):
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
         blind = bool(seen.wake)
         frozen = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.FROZEN
+        strangers = named(verdict.strangers_files)
         state = (
             # How far away a horizon is, which changes each time, is part of what waits.
             verdict.freeze if frozen else verdict.why,
@@ -222,6 +224,7 @@ class StreamTrigger(BaseTrigger):
             verdict.freeze,
             str(bool(verdict.freeze_warning)),
             str(bool(held)),
+            strangers,
             str(verdict.reminders),
         )
         if state != logged:
@@ -238,6 +241,8 @@ class StreamTrigger(BaseTrigger):
                 # With the first look of this trigger, and daily: the last of the state counts the days.
                 since = _words(verdict.waits_for_a_person)
                 self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
+            if strangers and logged[-2:-1] != state[-2:-1]:
+                self.log.warning("%s: strangers wrote in its folder, and count for nothing: %s", self.stream, strangers)
             if held:
                 self.log.warning("%s is not examined, and not restarted for its stall: %s", self.stream, held)
             if blind:

@@ -11,6 +11,7 @@ from airflow_kstream.model.blocked import Obstacle
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.policy.streams.held import not_restarted
+from airflow_kstream.supervise.streams.story import named
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 
@@ -35,7 +36,7 @@ def _state(verdict: Verdict) -> str:
     pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
-    return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}"
+    return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}{_authors(verdict)}"
 
 
 def _words(verdict: Verdict) -> str:
@@ -61,6 +62,13 @@ def _frozen(verdict: Verdict) -> str:
     if verdict.freeze_warning:
         return f"; frozen, {verdict.freeze_warning}"
     return "; frozen" if verdict.freeze else ""
+
+
+def _authors(verdict: Verdict) -> str:
+    """Return what of its folder counts for nothing, and what is not proven: neither stops or starts anything."""
+    strange = f"; strangers wrote in its folder: {named(verdict.strangers_files)}" if verdict.strangers_files else ""
+    unproven = f"; it is not proven that it runs as {verdict.unproven}" if verdict.unproven else ""
+    return f"{strange}{unproven}"
 
 
 def _last_commit(verdict: Verdict) -> str:

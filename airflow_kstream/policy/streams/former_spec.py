@@ -49,6 +49,8 @@ def why_it_stays(spec: StreamSpec, former: Claim) -> str:
     """Return why the spec of a former claim can't take the place of this one; empty if it can."""
     if isinstance(former.spec, UnknownSpec):
         return former.doubt
+    if not former.copied:
+        return f"no supervisor kept the declaration that generation {former.generation} was submitted with"
     if former.spec.checkpoints != spec.checkpoints:
         return f"generation {former.generation} wrote other checkpoints"
     return ""
@@ -72,7 +74,7 @@ def failed_spec(spec: StreamSpec, observation: Observation) -> FailedSpec | None
     failed = claim.instead_of if claim else None
     if claim is None or failed is None or failed.fingerprint != fingerprint(spec):
         return None
-    asked = observation.desired.restart_up_to >= claim.generation
+    asked = observation.desired.restarts(claim.generation)
     return None if asked or _spoken(observation, claim.claimed_at) else failed
 
 

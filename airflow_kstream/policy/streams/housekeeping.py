@@ -1,10 +1,10 @@
 """The rules by which files of a state_dir may go: drafts of dead writers, old history, folders of gone streams.
 
 What a removal loses decides. A draft that is a month old has no writer. History is what a running stream deletes by
-itself, too. A folder holds the claim that shows whose a checkpoint's data is, and the word that keeps a stream stopped:
-without it, the stream is one that was never submitted. So it goes only when a person has stopped the stream and nobody
-declares it. If it comes back, its checkpoints with data are refused until somebody takes them over: nothing is written
-twice. The owners of checkpoints lie in the checkpoints and are never touched; a stream that still owns one stays.
+itself, too. A folder holds the claim that shows whose a checkpoint's data is: without it, the stream is one that was
+never submitted. So it goes only when a person has stopped the stream and nobody declares it; the order stays. If the
+stream comes back, its checkpoints with data are refused until somebody takes them over: nothing is written twice. The
+owners of checkpoints lie in the checkpoints and are never touched; a stream that still owns one stays.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from airflow_kstream.model.contract import (
     is_known_file,
     newest_claim,
     newest_trace,
-    number_of_desired,
     recorded_ends,
 )
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.freeze import is_freeze_draft, number_of_freeze
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
+from airflow_kstream.model.orders import is_order_draft, order_of
 
 # Files with the NameNode's times; a folder has none.
 Times = Mapping[str, datetime | None]
 _LEAST, _MOST = timedelta(days=1), timedelta(days=3660)
+# Who recovered which lease: the NameNode keeps no such record.
+_RECORDS_KEPT = timedelta(days=90)
 
 
 class RemovalKind(StrEnum):
@@ -65,13 +66,11 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class Kept:
-    """The number of files of each kind that stay, whatever their age: claims, desired states, records of ends, words on
-    the brake."""
+    """The numbers of files that stay, whatever their age: claims, records of ends, orders on one subject."""
 
     claims: int
-    desired: int
     records: int
-    words: int
+    orders: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,9 @@ class FolderFacts:
 
     `declared` is None where the declarations are not known. `living` are applications that carry the stream's tags or
     that it adopted, with their generations. `owned` are checkpoints that it has not released. `doubt` is why something
-    of it can't be read, or told.
+    of it can't be read, or told. `strangers` are files of others in the folder, with their owners; the rest counts.
+    `elsewhere` are the paths of the housekeeper's own copies of its declarations and orders on it, in the order in
+    which they may go.
     """
 
     stream: StreamId
@@ -92,6 +93,8 @@ class FolderFacts:
     living: Mapping[str, int] = field(default_factory=dict)
     owned: tuple[str, ...] = ()
     doubt: str = ""
+    strangers: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
 
 
 def cleaning_age(name: str, text: str) -> timedelta:
@@ -114,13 +117,22 @@ def cleaning(facts: FolderFacts, older_than: timedelta, kept: Kept) -> Cleaning:
     return Cleaning(files, stays) if stays else Cleaning(tuple(_whole_folder(facts)))
 
 
-def cleaning_of_brake(folder: str, files: Times, now: datetime, older_than: timedelta, kept: Kept) -> Cleaning:
-    """Return what may go of the folder of the brake: drafts, and all but the last words. The newest always stays."""
-    drafts = [name for name in sorted(files) if is_freeze_draft(name)]
-    words = sorted((number_of_freeze(name), name) for name in files if number_of_freeze(name))
-    superseded = [name for _, name in words[: -kept.words]]
+def cleaning_of_orders(folder: str, files: Times, now: datetime, older_than: timedelta, kept: Kept) -> Cleaning:
+    """Return what may go of a person's orders: drafts, and all but the last on each subject."""
+    drafts = [name for name in sorted(files) if is_order_draft(name)]
+    subjects: dict[str, list[tuple[int, str]]] = {}
+    for name in files:
+        if named := order_of(name):
+            subjects.setdefault(named[0], []).append((named[1], name))
+    superseded = [name for orders in subjects.values() for _, name in sorted(orders)[: -kept.orders]]
     old = _Old(folder, files, now, older_than)
-    return Cleaning((*old.of(drafts, _DRAFT), *old.of(superseded, _HISTORY)))
+    return Cleaning((*old.of(drafts, _DRAFT), *old.of(sorted(superseded), _HISTORY)))
+
+
+def cleaning_of_journal(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
+    """Return what may go of a user's journal of lease recoveries: records that are three months old at least."""
+    records = [name for name in sorted(files) if name.endswith(".jsonl")]
+    return Cleaning(_Old(folder, files, now, max(older_than, _RECORDS_KEPT)).of(records, _RECORD))
 
 
 def cleaning_of_root(state_dir: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
@@ -131,6 +143,7 @@ def cleaning_of_root(state_dir: str, files: Times, now: datetime, older_than: ti
 
 _DRAFT = (RemovalKind.DRAFT, "its writer never finished it")
 _HISTORY = (RemovalKind.HISTORY, "newer ones have superseded it")
+_RECORD = (RemovalKind.HISTORY, f"records of lease recoveries are kept for {format_duration(_RECORDS_KEPT)}")
 _FOLDER = (RemovalKind.FOLDER, "nobody declares the stream, and it is stopped")
 
 
@@ -156,7 +169,9 @@ class _Old:
 
 def _holds_something_else(facts: FolderFacts, older_than: timedelta) -> str:
     others = sorted(name for name, modified in facts.files.items() if modified is None or not is_known_file(name))
-    return f"it holds {others[0]}, which this version does not know" if others else ""
+    if others:
+        return f"it holds {others[0]}, which this version does not know"
+    return next((f"it holds {name} of {owner}" for name, owner in sorted(facts.strangers.items())), "")
 
 
 def _runs(facts: FolderFacts, older_than: timedelta) -> str:
@@ -182,6 +197,13 @@ def _owns(facts: FolderFacts, older_than: timedelta) -> str:
     return f"it owns {facts.owned[0]}, which `kstream streams stop {facts.stream.name}` releases"
 
 
+def _was_stopped_lately(facts: FolderFacts, older_than: timedelta) -> str:
+    at = facts.desired.at
+    if at is None or facts.now - at > older_than:
+        return ""
+    return f"a person stopped it {format_duration(facts.now - at)} ago"
+
+
 def _is_young(facts: FolderFacts, older_than: timedelta) -> str:
     newest = max((modified for modified in facts.files.values() if modified), default=None)
     if newest is None or facts.now - newest > older_than:
@@ -195,6 +217,7 @@ _STAYS: tuple[Callable[[FolderFacts, timedelta], str], ...] = (
     _is_wanted,
     _holds_something_else,
     _is_young,
+    _was_stopped_lately,
     _owns,
 )
 
@@ -212,25 +235,21 @@ def _superseded(facts: FolderFacts, kept: Kept) -> Iterator[str]:
         number = generation_of_file(name)
         if number is not None and number < first_kept and number not in alive:
             yield name
-    desired = sorted((number, name) for name in facts.files if (number := number_of_desired(name)) is not None)
-    yield from (name for _, name in desired[: -kept.desired])
     yield from (ended_file(number) for number in recorded_ends(facts.files)[: -kept.records])
 
 
 def _whole_folder(facts: FolderFacts) -> Iterator[Removal]:
-    """Yield the files and then the folder.
+    """Yield the files, what the housekeeper itself keeps of the stream elsewhere, and then the folder.
 
-    The newest claim goes after all else of its generation, and the word that keeps the stream stopped goes last: what
-    an interrupted removal leaves starts nothing.
+    The newest claim goes after all else of its generation, and the order that keeps the stream stopped after that: what
+    an interrupted removal leaves starts nothing. While the folder is there, the next run goes on.
     """
     newest = claim_file(newest_claim(facts.files))
 
-    def turn(name: str) -> tuple[int, int, str]:
-        number = number_of_desired(name)
-        if number is not None:
-            return 3, number, name
-        return (2 if name == newest else 1), generation_of_file(name) or 0, name
+    def turn(name: str) -> tuple[bool, int, str]:
+        return name == newest, generation_of_file(name) or 0, name
 
     for name in sorted(facts.files, key=turn):
         yield Removal(f"{facts.stream.folder}/{name}", *_FOLDER)
-    yield Removal(facts.stream.folder, *_FOLDER)
+    for path in (*facts.elsewhere, facts.stream.folder):
+        yield Removal(path, *_FOLDER)

@@ -26,7 +26,7 @@ def position_doubt(observation: Observation, looks: Looks) -> str | None:
         return None
     return (
         f"{'; '.join(doubts)}. A person decides: restore the checkpoint, or let generation "
-        f"{observation.generation + 1} start from it as it is with `kstream streams accept SPEC.yaml`, "
+        f"{observation.next_generation} start from it as it is with `kstream streams accept SPEC.yaml`, "
         "or declare a new checkpoint"
     )
 

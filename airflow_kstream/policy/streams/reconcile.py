@@ -14,7 +14,7 @@ from enum import StrEnum
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation import Claim, DesiredState, Missing
+from airflow_kstream.model.generation import Age, Claim, DesiredState, Missing
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.looks import Looks, SignKind
 from airflow_kstream.model.observation import Observation
@@ -54,7 +54,7 @@ def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mo
     """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
     step = _wanted_step(spec, observation, looks, mode)
     # What a newer supervisor claimed is its own to tidy.
-    left_alone = observation.claim is not None and observation.claim.newer
+    left_alone = observation.claim is not None and observation.claim.foreign
     if isinstance(step, Settled) and step.phase in _TIDY and not left_alone:
         step = due_revocation(observation) or step
     return braked(step, observation)
@@ -65,7 +65,7 @@ def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode:
         why = observation.desired.reason or "no reason given"
         held = f"held by {_who(observation)} until `kstream streams start {spec.name}`: {why}"
         return Settled(Phase.HELD, f"{held}; {left_as(observation)}")
-    if observation.claim and observation.claim.newer:
+    if observation.claim and observation.claim.foreign:
         return _hands_off(spec, observation, observation.claim)
     if left_alone := unclaimed(spec, observation, looks):
         return left_alone
@@ -96,7 +96,7 @@ def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
 
 
 def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step:
-    """Do nothing: a newer supervisor has claimed it, and its intentions are unknown."""
+    """Do nothing: a supervisor of another version has claimed it, and its intentions are unknown."""
     app = observation.current
     why = f"generation {claim.generation} is left alone: {claim.doubt}"
     if app and app.alive:
@@ -106,7 +106,8 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
         return Settled(Phase.STOPPED, f"{_stopped(spec, observation)}; {why}")
     if app is None and observation.now < claim.claimed_at + spec.submit.ttl:
         return Settled(Phase.STARTING, f"its application may still arrive; {why}")
-    return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
+    upgrade = "; start it where it was claimed, or upgrade this program" if claim.age is Age.NEWER else ""
+    return Refuse(f"no application of it runs, and {why}{upgrade}")
 
 
 def _intruders(observation: Observation) -> list[Application]:
@@ -140,7 +141,7 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation, ends: Horizon | 
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
-        (desired.restart_up_to >= number, _requested(observation)),
+        (desired.restarts(number), _requested(observation)),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
         (changed, DECLARED_SPEC_CHANGED),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
@@ -173,7 +174,7 @@ def _horizon_words(ends: Horizon | None, now: datetime) -> str:
 
 
 def _who(observation: Observation) -> str:
-    return observation.desired.by or "somebody"
+    return observation.desired.speaker or "somebody"
 
 
 def _requested(observation: Observation) -> str:
@@ -260,7 +261,7 @@ def _planned_end(observation: Observation) -> str | None:
     number, spoken, since = observation.generation, observation.desired.at, ended_at(observation)
     reasons = (
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
-        (observation.desired.restart_up_to >= number, _requested(observation)),
+        (observation.desired.restarts(number), _requested(observation)),
         (spoken is not None and since is not None and spoken >= since, f"{_who(observation)} wants it to run again"),
         (_accepted(observation), f"generation {number + 1} was accepted by a person"),
     )
@@ -282,7 +283,7 @@ def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, 
     if fence := _standing_fence(observation):
         return GiveUp(observation.generation, fence, f"{verdict.proof}, and its application must not arrive late")
     former = former_spec(spec, observation)
-    return Submit(observation.generation + 1, "; ".join(_words(spec, observation, why, verdict)), former)
+    return Submit(observation.next_generation, "; ".join(_words(spec, observation, why, verdict)), former)
 
 
 def _words(spec: StreamSpec, observation: Observation, why: str, verdict: Dead) -> Iterator[str]:

@@ -111,7 +111,7 @@ def _then_follow(spec: StreamSpec, observation: Observation) -> str:
     if _is_stopped(observation):
         return ", and it stays stopped"
     word = "take-over" if observation.claim is None and spec.checkpoints else "accept"
-    return f"; then `kstream streams {word} SPEC.yaml` lets generation {observation.generation + 1} follow"
+    return f"; then `kstream streams {word} SPEC.yaml` lets generation {observation.next_generation} follow"
 
 
 def _dead(observation: Observation) -> Step | None:

@@ -23,7 +23,7 @@ def accept_checkpoints(run: StreamRun, reason: str) -> tuple[int, tuple[str, ...
     if living:
         raise Conflict(f"{', '.join(living)} still runs", tried=f"accept the checkpoints of {run.spec.name}")
     require_available(run, observation)
-    number = observation.generation + 1
+    number = observation.next_generation
     run.folder.accept(number, {point.path: point.position for point in observation.checkpoints}, reason)
     return number, tuple(
         f"{point.path}: batch {point.position.offset} planned, {point.position.commit} committed, "

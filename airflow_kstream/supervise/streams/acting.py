@@ -14,9 +14,9 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import known_spec
+from airflow_kstream.supervise.streams.desired import KnownSpec, known_spec
 
-SpecOf = Callable[[ClusterSession, StreamId], StreamSpec]
+SpecOf = Callable[[ClusterSession, StreamId], KnownSpec]
 
 
 @contextmanager
@@ -49,15 +49,20 @@ def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], Non
 @contextmanager
 def open_by_name(
     cluster: Cluster, name: str, tell: Callable[[str], None], spec_of: SpecOf = known_spec
-) -> Iterator[tuple[ClusterSession, StreamSpec]]:
-    """Open a stream that is only known by its name: its newest claim's spec, and the servers as `open_as_stream`.
+) -> Iterator[tuple[ClusterSession, KnownSpec]]:
+    """Open a stream that is only known by its name: the spec that its newest claim names, and the servers as
+    `open_as_stream`; as the connection's principal, if no supervisor kept that spec: no claim chooses whom we act as.
 
     Raises as `open_as_stream` and `spec_of`.
     """
     with open_session(cluster, cluster.watcher) as session:
-        spec = spec_of(session, StreamId(name, cluster.state_dir))
-    with open_as_stream(cluster, spec, tell) as session:
-        yield session, spec
+        known = spec_of(session, StreamId(name, cluster.state_dir))
+    if not known.submittable:
+        with open_session(cluster, cluster.watcher) as session:
+            yield session, known
+        return
+    with open_as_stream(cluster, known.spec, tell) as session:
+        yield session, known
 
 
 def _login_error(identity: Identity) -> CredentialError | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.blocked import Blocked, Obstacle
 from airflow_kstream.model.contract import blocked_marker, stop_marker
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Step, Stop
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import VERSION
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -35,7 +35,7 @@ def note_blocked(folder: StreamFolder, generation: int, names: frozenset[str], n
 
 
 def blocked_now(
-    hdfs: Hdfs, step: Step, observation: Observation, now: datetime, *, stalled: bool = False
+    session: ClusterSession, step: Step, observation: Observation, now: datetime, *, stalled: bool = False
 ) -> Blocked | None:
     """Read the last refusal of the restart that is due; None if none is, or it was begun, or none was refused.
 
@@ -45,7 +45,7 @@ def blocked_now(
     begun = stop_marker(observation.generation) in observation.files
     if not (isinstance(step, Stop) or stalled) or begun or observation.desired.state is not DesiredState.RUNNING:
         return None
-    folder = StreamFolder(hdfs, observation.stream)
+    folder = StreamFolder(session, observation.stream)
     noted = blocked_restart(folder, observation.generation, observation.files)
     return noted if noted and _is_tried(folder, observation.generation, now) else None
 

@@ -1,110 +1,92 @@
-"""The brake of a state_dir: numbered words of persons, the highest of which counts.
+"""The brake of a state_dir: numbered orders of supervisors, the highest of which counts.
 
 A connection has one state_dir, where every supervisor of its streams looks before each step. So one file in it stops
-all of them, in whatever process or Airflow they run, and none that can't read it can act: claims, desired states and
-markers lie on the same filesystem.
+all of them, in whatever process or Airflow they run, and none that can't read it can act: claims, orders and markers
+lie on the same filesystem.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.freeze import (
-    LIFTED,
-    NOT_FROZEN,
-    Freeze,
-    freeze_file,
-    freeze_folder,
-    newest_freeze,
-    number_of_freeze,
-)
+from airflow_kstream.model.errors import Denied, InvalidInput
+from airflow_kstream.model.freeze import LIFTED, NOT_FROZEN, Freeze
+from airflow_kstream.model.orders import ALL_STREAMS, OrderFile
+from airflow_kstream.policy.authors import may_freeze
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.streams.formats import read_freeze, unread_freeze, written_freeze
 from airflow_kstream.supervise.streams.state_folder import new_nonce
-from airflow_kstream.supervise.streams.write_once import wrote_once
-
-# Writers are persons: so many of them at the same moment are a fault.
-_ATTEMPTS = 20
-# Enough to see who froze the cluster lately.
-WORDS_KEPT = 10
 
 
 class Brake:
-    """The brake of one state_dir. What was read once is remembered: a word never changes.
+    """The brake of the session's state_dir. What was read once is remembered: an order never changes.
 
     `by` is the person who speaks; by default it is this process's user and host.
     """
 
-    def __init__(self, hdfs: Hdfs, state_dir: str, by: str = "") -> None:
-        self._hdfs = hdfs
-        self._state_dir = state_dir
-        self._folder = freeze_folder(state_dir)
+    def __init__(self, session: ClusterSession, by: str = "") -> None:
+        self._session = session
         self._by = by or user_at_host()
-        self._known = NOT_FROZEN
+        self._known: tuple[OrderFile | None, Freeze] = None, NOT_FROZEN
 
-    def newest(self) -> Freeze:
-        """Return the word that counts, whether it still holds or not. Costs one request, and two more for a new word.
+    def newest(self, listing: StateListing | None = None) -> Freeze:
+        """Return the order that counts, whether it still holds or not. Costs one request without a `listing` of the
+        state_dir, and two more for a new order.
 
         Raises Unavailable: when HDFS is away. Raises Denied: when this identity may not read it.
         """
-        number = newest_freeze(self._hdfs.names(self._folder))
-        if number != self._known.number:
-            self._known = self._read(number) if number else NOT_FROZEN
-        return self._known
+        order = self._session.orders.newest(ALL_STREAMS, (), listing or self._session.state.look())
+        if order != self._known[0]:
+            self._known = order, self._read(order) if order else NOT_FROZEN
+        return self._known[1]
 
     def freeze(self, lasts: timedelta, reason: str) -> Freeze:
         """Freeze the cluster for this long from now on, by the NameNode's clock. It replaces an earlier freeze.
 
-        Raises Conflict: when others always write first.
+        Raises Denied: when this session's user may not speak for all streams. Raises Conflict: when others always
+        write first.
         """
         return self._say(lasts, reason)
 
     def lift(self, reason: str) -> Freeze:
-        """Lift the freeze, also one that can't be read. Raises Conflict: as `freeze`."""
+        """Lift the freeze, also one that can't be read. Raises as `freeze`."""
         return self._say(None, reason)
 
     def _say(self, lasts: timedelta | None, reason: str) -> Freeze:
-        # Its time comes with this answer, and the folder has to exist before.
-        mode = self._hdfs.status(self._state_dir).permission
-        self._hdfs.make_folder(self._folder, mode)
-        for _ in range(_ATTEMPTS):
-            number = newest_freeze(self._hdfs.names(self._folder)) + 1
-            word = Freeze(number, self._hdfs.now() + lasts if lasts else LIFTED, self._by, reason)
-            if self._wrote(word):
-                self._forget(number)
-                return word
-        tried = f"write the freeze of {self._state_dir}"
-        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried).passing()
+        self._require_supervisor()
 
-    def _wrote(self, word: Freeze) -> bool:
-        """Return False when somebody else wrote the word of this number.
+        def written(basis: OrderFile | None, number: int) -> str:
+            until = self._session.hdfs.now() + lasts if lasts else LIFTED
+            return written_freeze(until, self._by, reason, new_nonce())
 
-        A writer that slept may find its number free again: then so many wrote after it that its word was not read.
-        """
-        nonce = new_nonce()
-        draft, path = f"{self._folder}/.freeze-{nonce}", f"{self._folder}/{freeze_file(word.number)}"
-        ours = wrote_once(self._hdfs, draft, path, written_freeze(word, self._by, nonce))
-        return ours and newest_freeze(self._hdfs.names(self._folder)) < word.number + WORDS_KEPT
+        return self._read(self._session.orders.give(ALL_STREAMS, (), written))
 
-    def _read(self, number: int) -> Freeze:
-        path = f"{self._folder}/{freeze_file(number)}"
+    def _require_supervisor(self) -> None:
+        state = self._session.state
+        supervisors = state.look().supervisors
+        if may_freeze(state.user, supervisors):
+            return
+        raise Denied(
+            f"the streams of {state.path} obey {supervisors}, and {state.user} is none of them; one of them can freeze "
+            f"and unfreeze, or name {state.user} in a line of {state.path}/supervisors",
+            tried=f"freeze or unfreeze the streams of {state.path}",
+            server=self._session.hdfs.servers,
+            principal=str(self._session.identity),
+        )
+
+    def _read(self, order: OrderFile) -> Freeze:
+        since = self._given_at(order)
         try:
-            return read_freeze(self._hdfs.read(path), number)
-        except InvalidInput as error:
-            return unread_freeze(number, error)
-        except NotFound as gone:
-            message = f"{gone.message}: it was deleted after it was listed"
-            raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
+            return read_freeze(self._session.orders.text(order), order, since)
+        except (InvalidInput, Denied) as error:
+            return unread_freeze(order, error, since)
 
-    def _forget(self, newest: int) -> None:
-        """Delete old words, and leave those of others that we may not delete. The word stands, whatever fails here."""
-        names: frozenset[str] = frozenset()
-        with suppress(KstreamError):
-            names = self._hdfs.names(self._folder)
-        for name in names:
-            if 0 < number_of_freeze(name) <= newest - WORDS_KEPT:
-                with suppress(KstreamError):
-                    self._hdfs.delete(f"{self._folder}/{name}")
+    def _given_at(self, order: OrderFile) -> datetime:
+        """Return when it was given. Where its time lies ahead, its folder tells: looking renews nothing.
+
+        Where that lies ahead, too, it is now; this object reads an order once.
+        """
+        now = self._session.hdfs.now()
+        return order.at if order.at <= now else min(order.folder_at or now, now)

@@ -16,7 +16,7 @@ def completed(session: ClusterSession, claim: Claim, app: Application | None) ->
 
     Facts that can't be learned now stay unknown. A claim of a newer version is returned unchanged.
     """
-    if claim.newer or (claim.submitted_by_us and Missing.LIFETIMES not in claim.missing):
+    if claim.foreign or (claim.submitted_by_us and Missing.LIFETIMES not in claim.missing):
         return claim
     started = claim.started or (app.started if app else None)
     if claim.lifetimes or not (app and app.alive):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.contract import cleaned_marker, generation_of_file, is_cleaned_marker, number_of_desired
+from airflow_kstream.model.contract import cleaned_marker, generation_of_file, is_cleaned_marker
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.supervise.streams.past_ends import forget_old_records
 from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import DESIRED_KEPT, StreamFolder
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 # Enough to see how the last restarts went.
 CLAIMS_KEPT = 10
@@ -17,12 +17,11 @@ def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
 
     An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
     """
-    if observation.claim and observation.claim.newer:
+    if not run.declared or (observation.claim and observation.claim.foreign):
         return ()
     deleted = _clean_up_after_the_dead(run, observation)
     if observation.generation > CLAIMS_KEPT:
         forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
-    _forget_old_words(run.folder, observation.files)
     forget_old_records(run.folder, observation.files)
     run.folder.forget_drafts(observation.files, observation.now)
     return deleted
@@ -32,12 +31,6 @@ def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) 
     """Delete the files of generations before this one; the newest claim always stays."""
     numbered = ((generation_of_file(name), name) for name in sorted(names))
     folder.forget(name for number, name in numbered if number is not None and number < generation)
-
-
-def _forget_old_words(folder: StreamFolder, names: frozenset[str]) -> None:
-    """Delete all but the last desired states; the newest always stays."""
-    numbered = sorted((number, name) for name in names if (number := number_of_desired(name)) is not None)
-    folder.forget(name for _, name in numbered[:-DESIRED_KEPT])
 
 
 def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[str, ...]:

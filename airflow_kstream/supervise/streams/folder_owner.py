@@ -5,9 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.model.authors import Supervisors
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import StreamId
+
+
+def require_own_folder(stream: StreamId, folder: FileStatus, user: str, supervisors: Supervisors) -> None:
+    """Raises Denied: with the way out, when the folder belongs neither to the stream's user nor to a supervisor.
+
+    What lies in a stranger's folder could change at any time. It was made before the stream's first start, or the
+    declaration names another principal since.
+    """
+    if folder.owner in {user, ""} or folder.owner in supervisors:
+        return
+    raise Denied(
+        f"{stream.folder} belongs to {folder.owner}, and the stream runs as {user}. If {folder.owner} submitted it so "
+        f"far, HDFS's superuser hands it on with {_hand_over(stream, user)}; if {folder.owner} has nothing to do with "
+        f"it, with `hdfs dfs -rm -r {stream.folder}` the name is free again",
+        tried=f"write in {stream.folder}",
+    )
+
+
+def _hand_over(stream: StreamId, user: str) -> str:
+    # Without -R: whose a generation's application is, the owner of its claim tells.
+    return (
+        f"`hdfs dfs -chown {user} {stream.folder}` (without -R); `kstream streams hand-over {stream.name} --to {user}` "
+        "tells what comes before it, and checks afterwards"
+    )
 
 
 @contextmanager
@@ -27,11 +52,10 @@ def _refused_by_owner(hdfs: Hdfs, stream: StreamId, denied: Denied) -> Denied:
         return denied
     if not owner or owner == user:
         return denied
-    # Without -R: whose a generation's application is, the owner of its claim tells.
-    command = f"`hdfs dfs -chown {user} {stream.folder}` (without -R)"
     advice = (
         f"{stream.folder} belongs to {owner}, who submitted the stream so far, and now it is declared to run as "
-        f"{user}: HDFS's superuser hands it on with {command}, and {user} must be able to write the checkpoints as well"
+        f"{user}: HDFS's superuser hands it on with {_hand_over(stream, user)}, and {user} must be able to write the "
+        "checkpoints as well"
     )
     return Denied(
         f"{denied.message.rstrip('.')}; {advice}", tried=denied.tried, server=denied.server, principal=denied.principal

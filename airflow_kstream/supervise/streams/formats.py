@@ -1,8 +1,8 @@
-"""The JSON in a stream's folder: what this version writes, and how it reads what any version wrote.
+"""The JSON in a stream's folder and in orders: what this version writes, and how it reads it.
 
-Version 1 had no number in its files. Every file is read in one place and once: fields that this version doesn't know
-are dropped, missing ones are unknown rather than none. Of a newer version's claim only the generation is known. A file
-that is not JSON raises InvalidInput, and so affects its own stream alone.
+Every file is read in one place and once: fields that this version doesn't know are dropped, missing ones are unknown
+rather than none. Of a claim of another version only the generation is known. A file that is not JSON raises
+InvalidInput, and so affects its own stream alone.
 """
 
 from __future__ import annotations
@@ -10,27 +10,41 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.freeze import FOREVER, Freeze
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, FailedSpec, Missing, Position
+from airflow_kstream.model.errors import Denied, InvalidInput
+from airflow_kstream.model.freeze import LONGEST, Freeze
+from airflow_kstream.model.generation import (
+    Age,
+    Claim,
+    Desired,
+    DesiredState,
+    FailedSpec,
+    Missing,
+    Position,
+    spoken_by,
+)
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.launch_token import LaunchToken
+from airflow_kstream.model.orders import OrderFile
 from airflow_kstream.model.persisted_spec import UnknownSpec, read_spec
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
-VERSION = 2
+# The first whose claims are believed by their authors. Earlier ones are refused.
+VERSION = 3
 # Built once: building takes a thousand times as long as reading.
 _ENDS = TypeAdapter(list[PastEnd])
 _FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
 _NUMBER = TypeAdapter(int)
+# What lies beyond is no honest writer's, and nobody could reckon with it.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_LONGEST = timedelta(days=200 * 365)
 _TOKENS = TypeAdapter(tuple[LaunchToken, ...])
 
 
@@ -77,11 +91,14 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
     """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
     fields = _object(text)
     version = _version(fields)
-    if version > VERSION:
-        return _of_newer(fields, generation, claimed_at, version)
+    if version != VERSION:
+        return _of_another_version(fields, generation, claimed_at, version)
     nonce = fields.get("nonce")
     if not isinstance(nonce, str) or not nonce:
         raise InvalidInput("it lacks the nonce that names its fence")
+    if (said := fields.get("generation")) != generation:
+        # A file that is moved keeps its owner.
+        raise InvalidInput(f"it says that it is of generation {said}")
     facts = {fact: _fact(fact, fields) for fact in Missing}
     return Claim(
         generation=generation,
@@ -89,31 +106,37 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
         claimed_at=claimed_at,
         claimed_by=_text(fields, "claimed_by"),
         spec_fingerprint=_text(fields, "spec_fingerprint"),
-        spec=read_spec(fields.get("spec"), version),
+        spec=read_spec(fields.get("spec")),
         lifetimes=facts[Missing.LIFETIMES],
         positions=facts[Missing.POSITIONS] or {},
         reason=_text(fields, "reason"),
         adopted=facts[Missing.ADOPTED] or None,
-        started=_moment(fields.get("adopted_started")),
+        started=_sane(_moment(fields.get("adopted_started"))),
         key=facts[Missing.KEY] or None,
         missing=frozenset(fact for fact, value in facts.items() if value is None),
         instead_of=_failed_spec(fields.get("instead_of")),
     )
 
 
-def _of_newer(fields: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
+def _of_another_version(fields: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
     """Return a claim without its fields: they may mean something else in that version."""
+    newer = f"its claim is of version {version}, and this program reads {VERSION}"
+    older = (
+        f"its folder is of an earlier format (version {version}), which is not read; "
+        "`kstream streams adopt` takes over what runs, and what doesn't run starts from nothing once "
+        "the folder is moved away"
+    )
     return Claim(
         generation=generation,
         nonce=_text(fields, "nonce"),
         claimed_at=claimed_at,
         claimed_by=_text(fields, "claimed_by"),
         spec_fingerprint="",
-        spec=UnknownSpec(f"its claim is of version {version}, and this program reads up to {VERSION}"),
+        spec=UnknownSpec(newer if version > VERSION else older),
         lifetimes=None,
         positions={},
         missing=frozenset(Missing),
-        newer=True,
+        age=Age.NEWER if version > VERSION else Age.OLDER,
     )
 
 
@@ -131,46 +154,44 @@ def written_desired(desired: Desired, by: str, nonce: str) -> str:
     )
 
 
-def read_desired(text: str, at: datetime) -> Desired:
+def read_desired(text: str, order: OrderFile) -> Desired:
     """Read the desired state. Raises InvalidInput: when it holds none; an unreadable state does not mean running."""
-    fields = _object(text)
-    version = _version(fields)
-    if version > VERSION:
-        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
-    state, up_to = ("wish", "restart_through") if version == 1 else ("state", "restart_up_to")
+    fields = _of_this_version(text)
     try:
-        restart = _NUMBER.validate_python(fields.get(up_to, 0))
-        return Desired(DesiredState(str(fields.get(state))), restart, _text(fields, "by"), at, _text(fields, "reason"))
+        restart = _NUMBER.validate_python(fields.get("restart_up_to", 0))
+        state = DesiredState(str(fields.get("state")))
     except (ValueError, ValidationError):
         allowed = ", ".join(DesiredState)
-        raise InvalidInput(f"its {state} or {up_to} can't be read; a {state} is one of {allowed}") from None
+        raise InvalidInput(f"its state or restart_up_to can't be read; a state is one of {allowed}") from None
+    by, reason = _text(fields, "by"), _text(fields, "reason")
+    return Desired(state, restart, by, order.at, reason, order.author, order.number)
 
 
-def written_freeze(freeze: Freeze, by: str, nonce: str) -> str:
-    """Return the text of a word on the brake; `nonce` distinguishes it from the same word by another writer."""
-    until = freeze.until.isoformat()
-    return json.dumps({"version": VERSION, "until": until, "by": by, "reason": freeze.reason, "nonce": nonce})
+def written_freeze(until: datetime, by: str, reason: str, nonce: str) -> str:
+    """Return the text of an order on the brake; `nonce` distinguishes it from the same order by another writer."""
+    return json.dumps({"version": VERSION, "until": until.isoformat(), "by": by, "reason": reason, "nonce": nonce})
 
 
-def read_freeze(text: str, number: int) -> Freeze:
-    """Read a word on the brake. One that can't be read, or is of a newer version, holds: it may be a brake."""
+def read_freeze(text: str, order: OrderFile, since: datetime) -> Freeze:
+    """Read an order on the brake that was given at `since`.
+
+    One that can't be read, or is of another version, may be a brake: it holds for as long as any freeze may.
+    """
     try:
-        fields = _object(text)
-        version = _version(fields)
+        fields = _of_this_version(text)
     except InvalidInput as error:
-        return unread_freeze(number, error)
+        return unread_freeze(order, error, since)
     until = _moment(fields.get("until"))
-    if version > VERSION:
-        doubt = f"word {number} is of version {version}, and this program reads up to {VERSION}"
-        return Freeze(number, FOREVER, doubt=doubt)
     if until is None:
-        return Freeze(number, FOREVER, doubt=f"word {number} does not tell until when it holds")
-    return Freeze(number, until, _text(fields, "by"), _text(fields, "reason"))
+        return unread_freeze(order, InvalidInput("it does not tell until when it holds"), since)
+    by, reason = _text(fields, "by"), _text(fields, "reason")
+    return Freeze(order.number, min(until, since + LONGEST), spoken_by(by, order.author), reason)
 
 
-def unread_freeze(number: int, error: InvalidInput) -> Freeze:
-    """Return a word on the brake that can't be read: it holds, since it may be a brake."""
-    return Freeze(number, FOREVER, doubt=f"word {number} can't be understood: {error.message}")
+def unread_freeze(order: OrderFile, error: InvalidInput | Denied, since: datetime) -> Freeze:
+    """Return an order on the brake that can't be read."""
+    doubt = f"{order.path} of {order.author} can't be understood: {error.message}"
+    return Freeze(order.number, since + LONGEST, doubt=doubt)
 
 
 def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:
@@ -180,10 +201,7 @@ def written_positions(positions: Mapping[str, Position], by: str, reason: str = 
 
 def read_positions(text: str) -> Mapping[str, Position]:
     """Read what `written_positions` wrote. Raises InvalidInput: when there are none to read."""
-    fields = _object(text)
-    version = _version(fields)
-    if version > VERSION:
-        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    fields = _of_this_version(text)
     try:
         return _positions(fields)
     except (KeyError, TypeError, ValueError):
@@ -199,14 +217,14 @@ def written_ends(ends: Sequence[PastEnd], by: str, nonce: str) -> str:
 
 def read_ends(text: str) -> tuple[PastEnd, ...]:
     """Read what `written_ends` wrote. Raises InvalidInput: when there is nothing to read."""
-    fields = _object(text)
-    version = _version(fields)
-    if version > VERSION:
-        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    fields = _of_this_version(text)
     try:
-        return tuple(_ENDS.validate_python(fields.get("ends")))
+        ends = tuple(_ENDS.validate_python(fields.get("ends")))
     except ValidationError:
         raise InvalidInput("its ends can't be read") from None
+    if not all(_sane(end.at) and _sane(end.claimed) and abs(end.lasted) <= _LONGEST for end in ends):
+        raise InvalidInput("the times of its ends can't be")
+    return ends
 
 
 def written_tokens(tokens: Sequence[LaunchToken], nonce: str) -> str:
@@ -217,23 +235,19 @@ def written_tokens(tokens: Sequence[LaunchToken], nonce: str) -> str:
 def read_tokens(text: str, nonce: str) -> tuple[LaunchToken, ...]:
     """Read the tokens of this claim's launch; none if they are another's. Raises InvalidInput: when there are none to
     read."""
-    fields = _object(text)
-    version = _version(fields)
-    if version > VERSION:
-        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    fields = _of_this_version(text)
     if fields.get("nonce") != nonce:
         return ()
     try:
         tokens = _TOKENS.validate_python(fields.get("tokens"))
     except ValidationError:
         raise InvalidInput("its tokens can't be read") from None
-    # A time without a zone can't be compared with any clock.
-    return tuple(token for token in tokens if all(at is None or at.tzinfo for at in (token.issued, token.ends)))
+    return tuple(token for token in tokens if all(at is None or _sane(at) for at in (token.issued, token.ends)))
 
 
-def written_stop(why: str, by: str) -> str:
-    """Return the text of a stop marker. Only people read it: supervisors look only at the file's existence."""
-    return json.dumps({"version": VERSION, "why": why, "by": by})
+def written_stop(generation: int, why: str, by: str) -> str:
+    """Return the text of a stop marker. Its driver reads the generation; supervisors look at the file's existence."""
+    return json.dumps({"version": VERSION, "generation": generation, "why": why, "by": by})
 
 
 def read_stop(text: str) -> str:
@@ -254,7 +268,7 @@ def _fact(fact: Missing, fields: Mapping[str, Any]) -> Any:
 
 def _lifetimes(fields: Mapping[str, Any]) -> TokenLifetimes:
     lifetimes = TokenLifetimes(_seconds(fields["renew_interval_seconds"]), _seconds(fields["max_lifetime_seconds"]))
-    if min(lifetimes.renew_interval, lifetimes.max_lifetime) <= timedelta():
+    if not all(timedelta() < one <= _LONGEST for one in (lifetimes.renew_interval, lifetimes.max_lifetime)):
         raise ValueError(lifetimes)
     return lifetimes
 
@@ -290,7 +304,7 @@ def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
 
 
 def _failed_spec(value: object) -> FailedSpec | None:
-    """Read it as far as it is there: earlier versions never submit anything but the declared spec."""
+    """Read it as far as it is there."""
     try:
         return _FAILED_SPEC.validate_python(value)
     except ValidationError:
@@ -315,7 +329,16 @@ def _object(text: str) -> Mapping[str, Any]:
     return value
 
 
+def _of_this_version(text: str) -> Mapping[str, Any]:
+    fields = _object(text)
+    version = _version(fields)
+    if version != VERSION:
+        raise InvalidInput(f"it is of version {version}, and this program reads {VERSION}")
+    return fields
+
+
 def _version(fields: Mapping[str, Any]) -> int:
+    # The first version had no number.
     version = fields.get("version", 1)
     if not isinstance(version, int) or version < 1:
         raise InvalidInput(f"its version is {version!r}; allowed is a number from 1")
@@ -332,5 +355,14 @@ def _moment(text: object) -> datetime | None:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    # A time without a zone can't be compared with any clock.
-    return moment if moment and moment.tzinfo else None
+    return moment if moment and _is_comparable(moment) else None
+
+
+def _sane(moment: datetime | None) -> datetime | None:
+    """Return the time if it can be one of a cluster, None otherwise."""
+    return moment if moment and _is_comparable(moment) and _FIRST <= moment <= _LAST else None
+
+
+def _is_comparable(moment: datetime) -> bool:
+    """Return whether it can be compared with any clock: it has a zone."""
+    return moment.utcoffset() is not None

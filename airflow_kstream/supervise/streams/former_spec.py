@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.contract import claim_file, claims
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.generation_end import PastEnd
@@ -53,8 +53,8 @@ def with_silence(run: StreamRun, observation: Observation, ends: Sequence[PastEn
 
 def last_that_committed(run: StreamRun, observation: Observation) -> Claim | None:
     """Return the claim of the last generation before the newest one that committed, if we submitted it."""
-    claims = list(_claims(run, observation))
-    pairs = zip(claims[1:], claims, strict=False)
+    newest_first = list(_claims(run, observation))
+    pairs = zip(newest_first[1:], newest_first, strict=False)
     return next((claim for claim, later in pairs if claim.submitted_by_us and committed(claim, later)), None)
 
 
@@ -75,6 +75,9 @@ def with_spec_of(run: StreamRun, claim: Claim) -> StreamRun:
     tried = f"submit {run.spec.name} with the spec of generation {claim.generation}"
     if isinstance(claim.spec, UnknownSpec):
         raise InvalidInput(claim.doubt, tried=tried)
+    if not claim.copied:
+        why = f"no supervisor kept the declaration that generation {claim.generation} was submitted with"
+        raise InvalidInput(why, tried=tried)
     policies = {name: getattr(run.spec, name) for name in POLICIES}
     spec: StreamSpec = replace(claim.spec, on_change=run.spec.on_change, **policies)
     require_submittable(spec, run.cluster)
@@ -95,12 +98,13 @@ def _claim_of(run: StreamRun, observation: Observation, former: FormerSpec) -> C
 
 
 def _claims(run: StreamRun, observation: Observation) -> Iterator[Claim]:
-    """Yield the newest claims, the newest first, as far as they can be read without a gap."""
+    """Yield the newest claims, the newest first, as far as they can be read. No generation has a stranger's number."""
     newest = observation.claim
     if newest is None:
         return
     yield newest
-    for number in range(newest.generation - 1, max(0, newest.generation - CLAIMS_KEPT), -1):
+    earlier = [number for number in claims(observation.files) if number < newest.generation]
+    for number in reversed(earlier[1 - CLAIMS_KEPT :]):
         with suppress(InvalidInput):
             if claim := run.folder.claim(observation.files & {claim_file(number)}):
                 yield claim

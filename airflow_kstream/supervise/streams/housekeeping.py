@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.checkpoint_owner import Owner
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.freeze import freeze_folder
+from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.orders import order_of
+from airflow_kstream.model.own_folders import AUDIT_FOLDER, FolderKind
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.housekeeping import (
@@ -22,19 +22,23 @@ from airflow_kstream.policy.streams.housekeeping import (
     Removal,
     RemovalKind,
     cleaning,
-    cleaning_of_brake,
+    cleaning_of_journal,
+    cleaning_of_orders,
     cleaning_of_root,
 )
 from airflow_kstream.policy.streams.watchable import is_watchable
+from airflow_kstream.supervise.clusters.orders import ORDERS_KEPT
+from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.brake import WORDS_KEPT, Brake
-from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
+from airflow_kstream.supervise.streams.ownership import Reader
 from airflow_kstream.supervise.streams.past_ends import RECORDS_KEPT
 from airflow_kstream.supervise.streams.registry import stream_ids
-from airflow_kstream.supervise.streams.state_folder import DESIRED_KEPT, StreamFolder
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.strangers import TaggedApplications
 
-_KEPT = Kept(CLAIMS_KEPT, DESIRED_KEPT, RECORDS_KEPT, WORDS_KEPT)
+_KEPT = Kept(CLAIMS_KEPT, RECORDS_KEPT, ORDERS_KEPT)
 # The names that anybody declares; None where that is not known. Read again before each removal.
 Declared = Callable[[], frozenset[str] | None]
 Tell = Callable[[str], None]
@@ -118,7 +122,7 @@ class Housekeeper:
         return replace(report, removed=tuple(removed), changed=tuple(changed), failed=failed)
 
     def _require_not_frozen(self) -> None:
-        word = Brake(self._session.hdfs, self._session.cluster.state_dir).newest()
+        word = Brake(self._session).newest()
         if word.holds(self._session.hdfs.now()):
             state_dir = self._session.cluster.state_dir
             raise Conflict(f"every stream of it is {word}", tried=f"clean {state_dir}").passing(not word.doubt)
@@ -137,7 +141,7 @@ class Housekeeper:
         """Look at the state_dir, the brake and each stream. Raises NotFound: when there is no such state_dir."""
         self._session.hdfs.status(self._session.cluster.state_dir)
         declared = self._declared()
-        common = {"state_dir": self._of_root, "freeze": self._of_brake}
+        common = {"state_dir": self._of_root, "orders": self._of_orders, "leases": self._of_journal}
         return [
             *(FolderCleaning(subject, look(), look) for subject, look in common.items()),
             *(self._first_look(stream, declared) for stream in stream_ids(self._session)),
@@ -151,35 +155,66 @@ class Housekeeper:
 
     def _of_root(self) -> Cleaning:
         state_dir, hdfs = self._session.cluster.state_dir, self._session.hdfs
-        files = _times(hdfs.list(state_dir))
+        files = _times(hdfs.listing(state_dir).entries)
         return cleaning_of_root(state_dir, files, hdfs.now(), self._older_than)
 
-    def _of_brake(self) -> Cleaning:
-        folder, hdfs = freeze_folder(self._session.cluster.state_dir), self._session.hdfs
-        return cleaning_of_brake(folder, _times(hdfs.list(folder)), hdfs.now(), self._older_than, _KEPT)
+    def _of_orders(self) -> Cleaning:
+        """Look at the orders that this identity gave."""
+        hdfs = self._session.hdfs
+        folder = own_folder(hdfs, self._session.cluster.state_dir, FolderKind.ORDERS)
+        return cleaning_of_orders(folder, self._own(folder), hdfs.now(), self._older_than, _KEPT)
+
+    def _of_journal(self) -> Cleaning:
+        """Look at the records of this identity's lease recoveries."""
+        hdfs = self._session.hdfs
+        folder = f"{own_folder(hdfs, self._session.cluster.state_dir, FolderKind.LEASES)}/{AUDIT_FOLDER}"
+        return cleaning_of_journal(folder, self._own(folder), hdfs.now(), self._older_than)
+
+    def _own(self, folder: str) -> Mapping[str, datetime | None]:
+        """List this identity's files in a folder of its own, however many there are; others' are theirs to delete."""
+        user = self._session.hdfs.user()
+        return _times(self._session.hdfs.matching(folder, lambda file: file.owner == user))
 
     def _of_stream(self, stream: StreamId, declared: frozenset[str] | None) -> Cleaning:
         """Look at a stream. Only where something may go by its files, other servers have to confirm it."""
-        hdfs, folder = self._session.hdfs, StreamFolder(self._session.hdfs, stream)
+        hdfs, folder = self._session.hdfs, StreamFolder(self._session, stream)
         facts = FolderFacts(stream, hdfs.now(), {}, None if declared is None else stream.name in declared)
         try:
-            files = _times(hdfs.list(stream.folder))
-            names = frozenset(files)
-            facts = replace(facts, files=files, claim=folder.claim(names), desired=folder.desired(names))
+            listed = hdfs.list(stream.folder)
+            authored = folder.judged({file.name: file.owner for file in listed})
+            claim = folder.claim(frozenset(authored.counted))
+            desired = folder.desired(folder.newest_order(authored, self._session.state.last()))
+            files = _times(file for file in listed if file.name in authored.counted)
+            facts = replace(facts, files=files, claim=claim, desired=desired, strangers=authored.strangers)
             if cleaning(facts, self._older_than, _KEPT).removals:
-                living, owned = self._living(stream, facts.claim, facts.now), self._owned(stream, facts.claim)
-                facts = replace(facts, living=living, owned=owned)
+                tagged = TaggedApplications(stream, authored.counted)
+                living, owned = self._living(tagged, facts.claim, facts.now), self._owned(stream, facts.claim)
+                facts = replace(facts, living=living, owned=owned, elsewhere=tuple(self._elsewhere(stream)))
         except KstreamError as error:
             facts = replace(facts, doubt=error.without_advice)
         return cleaning(facts, self._older_than, _KEPT)
 
-    def _living(self, stream: StreamId, claim: Claim | None, now: datetime) -> Mapping[str, int]:
+    def _elsewhere(self, stream: StreamId) -> Iterator[str]:
+        """Yield our own copies of its declarations with their folder, and then our orders on it, the newest last."""
+        hdfs, state_dir = self._session.hdfs, self._session.cluster.state_dir
+        copies = f"{own_folder(hdfs, state_dir, FolderKind.DECLARED)}/{stream}"
+        if files := hdfs.list(copies):
+            yield from (f"{copies}/{file.name}" for file in files)
+            yield copies
+        orders = own_folder(hdfs, state_dir, FolderKind.ORDERS)
+        named = ((order_of(file.name), file.name) for file in hdfs.listing(orders, f"{stream}.").entries)
+        ours = sorted((order[1], name) for order, name in named if order and order[0] == str(stream))
+        yield from (f"{orders}/{name}" for _, name in ours)
+
+    def _living(self, tagged: TaggedApplications, claim: Claim | None, now: datetime) -> Mapping[str, int]:
         """Return what lives of the stream with its generation. Raises Unavailable: when that can't be told."""
-        yarn = self._session.yarn
-        apps = [(stream.generation_of(app.tags) or 0, app) for app in yarn.applications(stream.tag)]
+        yarn, stream = self._session.yarn, tagged.stream
+        apps, _ = tagged.split(self._session, yarn.applications(stream.tag))
         if claim and claim.adopted:
             with suppress(NotFound):
-                apps.append((claim.generation, yarn.application(claim.adopted)))
+                adopted = yarn.application(claim.adopted)
+                if tagged.is_adopted(self._session, claim.generation, adopted):
+                    apps.append((claim.generation, adopted))
         living = {app.id: number for number, app in apps if app.alive}
         if claim and not living:
             name = claim.adopted or stream.generation_tag(claim.generation)
@@ -192,14 +227,8 @@ class Housekeeper:
         cluster = self._session.cluster
         spec = claim.spec if claim else None
         paths = spec.checkpoints if isinstance(spec, StreamSpec) else ()
-        us = Owner(stream.name, cluster.state_dir, cluster.default_fs)
-        return tuple(path for path in paths if is_watchable(path, cluster) and self._owns(us, path))
-
-    def _owns(self, us: Owner, path: str) -> bool:
-        entry = CheckpointLock(self._session.hdfs, path).newest()
-        if entry and entry.newer:
-            raise InvalidInput(f"a newer version of this program gave {path} its owner")
-        return entry is not None and not entry.released and entry.owner.same_stream(us)
+        reader = Reader(self._session, stream)
+        return tuple(path for path in paths if is_watchable(path, cluster) and reader.still_owns(path))
 
 
 def _times(files: Iterable[FileStatus]) -> dict[str, datetime | None]:

@@ -33,7 +33,7 @@ def keep_tokens(folder: StreamFolder, claim: Claim, tokens: tuple[LaunchToken, .
 def with_tokens(folder: StreamFolder, claim: Claim, names: frozenset[str]) -> Claim:
     """Return the claim with the tokens of its launch, read once. Raises Unavailable: when HDFS is away."""
     name = launched_file(claim.generation)
-    if claim.tokens is not None or claim.newer or name not in names or not _lives_on_them(claim):
+    if claim.tokens is not None or claim.foreign or name not in names or not _lives_on_them(claim):
         return claim
     try:
         return replace(claim, tokens=read_tokens(folder.text(name), claim.nonce))

@@ -24,7 +24,7 @@ _MOST = 12
 
 def lives_of(session: ClusterSession, stream: StreamId) -> tuple[Life, ...]:
     """Return the last generations, oldest first, as far as they can be read: it is for people, and fails nothing."""
-    folder = StreamFolder(session.hdfs, stream)
+    folder = StreamFolder(session, stream)
     try:
         names = folder.names()
         numbers = claims(names)[-_MOST:]

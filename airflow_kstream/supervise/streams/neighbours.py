@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,6 +15,10 @@ from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.environment import continues, one_cause
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import read_ends
+from airflow_kstream.supervise.streams.registry import streams_among
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+
+log = logging.getLogger(__name__)
 
 # Folders that are looked at: a thousand streams that fail together must not list a thousand folders each.
 _LOOKED_AT = 20
@@ -36,9 +41,9 @@ def with_company(
     alone = [end for end in ends if one_cause(end, last) and not end.shared]
     company = dict.fromkeys((end.generation for end in alone), 1)
     if not continues(ends[-2] if len(ends) > 1 else None, last):
-        for other in _ends_of_others(session, stream, alone[0].at - policy.together_within):
-            for end in alone:
-                company[end.generation] += _accompany(policy, end, other)
+        for other in _others(session, stream, alone[0].at - policy.together_within):
+            for end in _accompanied(session, policy, alone, other):
+                company[end.generation] += 1
             if company[last.generation] >= policy.together:
                 break
     return tuple(
@@ -55,25 +60,39 @@ def _carried_on(ends: Iterable[PastEnd]) -> Iterator[PastEnd]:
         yield before
 
 
+def _accompanied(
+    session: ClusterSession, policy: FailurePolicy, ends: Sequence[PastEnd], other: StreamId
+) -> Sequence[PastEnd]:
+    """Return those of the ends that the other stream ended with. Whatever is wrong with a neighbour costs only it."""
+    try:
+        its_ends = _ends_of(session, other)
+        return [end for end in ends if _accompany(policy, end, its_ends)]
+    except KstreamError:
+        return ()
+    except Exception as error:
+        log.error("The ends of %s can't be compared", other.name, exc_info=error)
+        return ()
+
+
 def _accompany(policy: FailurePolicy, end: PastEnd, others: Iterable[PastEnd]) -> bool:
     return any(one_cause(end, other) and abs(end.at - other.at) <= policy.together_within for other in others)
 
 
-def _ends_of_others(session: ClusterSession, stream: StreamId, since: datetime) -> Iterator[tuple[PastEnd, ...]]:
-    """Yield the recorded ends of each stream whose folder changed since then, the latest change first."""
-    state_dir = stream.state_dir.rstrip("/")
+def _others(session: ClusterSession, stream: StreamId, since: datetime) -> Iterator[StreamId]:
+    """Yield the streams whose folder changed since then, the latest change first."""
     try:
-        folders = [file for file in session.hdfs.list(state_dir) if file.is_folder and file.name != str(stream)]
+        entries = session.state.look().entries
     except KstreamError:
         return
-    lately = sorted((file for file in folders if file.modified >= since), key=lambda file: file.modified, reverse=True)
-    for folder in lately[:_LOOKED_AT]:
-        yield _ends_in(session, f"{state_dir}/{folder.name}")
+    others = [(other, entries[str(other)]) for other in streams_among(entries, stream.state_dir) if other != stream]
+    lately = sorted((each for each in others if each[1].modified >= since), key=lambda each: each[1].modified)
+    for other, _ in lately[: -_LOOKED_AT - 1 : -1]:
+        yield other
 
 
-def _ends_in(session: ClusterSession, folder: str) -> tuple[PastEnd, ...]:
-    try:
-        recorded = recorded_ends(file.name for file in session.hdfs.list(folder))
-        return read_ends(session.hdfs.read(f"{folder}/{ended_file(recorded[-1])}")) if recorded else ()
-    except KstreamError:
-        return ()
+def _ends_of(session: ClusterSession, stream: StreamId) -> tuple[PastEnd, ...]:
+    """Return what is recorded of a stream, by its proven user or a supervisor: anybody's word would end a breaker."""
+    folder = StreamFolder(session, stream)
+    authored = folder.authored()
+    recorded = recorded_ends(authored.counted) if authored.proven else ()
+    return read_ends(folder.text(ended_file(recorded[-1]))) if recorded else ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.authors import Authored
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import recorded_ends
 from airflow_kstream.model.errors import KstreamError, NotFound
@@ -23,6 +23,7 @@ from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.after_end import recorded_end
 from airflow_kstream.policy.streams.identity import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.launch_tokens import with_tokens
@@ -35,13 +36,14 @@ from airflow_kstream.supervise.streams.strangers import TaggedApplications
 @dataclass(frozen=True)
 class Prefetched:
     """Facts that the caller has: the newest claim and record of ends that it read, whose files never change, the listed
-    applications of all streams, the names in the stream's folder with their owners, and the last word on the cluster's
-    brake."""
+    applications of all streams, the files of the stream's folder with their authors, a listing of the state_dir, and
+    the last word on the cluster's brake."""
 
     claim: Claim | None = None
     ends: tuple[PastEnd, ...] = ()
     listed: tuple[Application, ...] | None = None
-    owners: Mapping[str, str] | None = None
+    authored: Authored | None = None
+    listing: StateListing | None = None
     freeze: Freeze | None = None
 
 
@@ -56,8 +58,9 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     """
     prefetched = prefetched or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
-    owners, claim = _listed_with_claim(folder, prefetched)
-    names = frozenset(owners)
+    listing = prefetched.listing or session.state.look()
+    authored, claim = _listed_with_claim(folder, prefetched)
+    owners, names = authored.counted, frozenset(authored.counted)
     applications, strangers = _applications(session, TaggedApplications(run.id, owners), claim, prefetched.listed)
     if claim:
         claim = completed(session, claim, application_of(applications, claim.generation))
@@ -68,7 +71,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         confirm_absence(run, claim, age)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     submitted = _submitted(claim) or spec
-    desired = folder.desired(names)
+    desired = folder.desired(folder.newest_order(authored, listing))
     observation = Observation(
         stream=run.id,
         now=session.hdfs.now(),
@@ -83,15 +86,16 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
         renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
         strangers=strangers,
+        strangers_files=authored.strangers,
         ends=_ends(run, names, prefetched.ends),
         ours=_our_names(session),
-        freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(),
+        freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(listing),
     )
     # No file that concerns a successor alone keeps a person from stopping the stream.
     runs = desired.state is DesiredState.RUNNING
     return replace(
         observation,
-        accepted=folder.accepted(observation.generation + 1, names) if runs else None,
+        accepted=folder.accepted(observation.generation, names) if runs else None,
         failure=failure_of(session.hdfs, run.id, observation),
         ended=_ended(session, observation),
     )
@@ -112,18 +116,18 @@ def _ended(session: ClusterSession, observation: Observation) -> datetime | None
         return None
 
 
-def _listed_with_claim(folder: StreamFolder, known: Prefetched) -> tuple[Mapping[str, str], Claim | None]:
-    """Return the names in the folder with their owners, and its newest claim.
+def _listed_with_claim(folder: StreamFolder, known: Prefetched) -> tuple[Authored, Claim | None]:
+    """Return the files in the folder with their authors, and its newest claim.
 
     A NameNode lists a folder of more than dfs.ls.limit files in pieces, so a claim that is made meanwhile can show
     without its fence. The fence was placed before: unless somebody took it, the next listing has it.
     """
-    owners = known.owners if known.owners is not None else folder.owners()
-    claim = folder.claim(frozenset(owners), known.claim)
-    if claim and claim.fence not in owners:
-        owners = folder.owners()
-        claim = folder.claim(frozenset(owners), claim)
-    return owners, claim
+    authored = known.authored if known.authored is not None else folder.authored()
+    claim = folder.claim(frozenset(authored.counted), known.claim)
+    if claim and claim.fence not in authored.counted:
+        authored = folder.authored()
+        claim = folder.claim(frozenset(authored.counted), claim)
+    return authored, claim
 
 
 def _ends(run: StreamRun, names: frozenset[str], known: tuple[PastEnd, ...]) -> tuple[PastEnd, ...]:
@@ -184,5 +188,9 @@ def _applications(
     if claim and claim.adopted and all(app.id != claim.adopted for _, app in ours):
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
-            ours.append((claim.generation, session.yarn.application(claim.adopted)))
+            adopted = session.yarn.application(claim.adopted)
+            if tagged.is_adopted(session, claim.generation, adopted):
+                ours.append((claim.generation, adopted))
+            else:
+                strangers.append(adopted)
     return tuple(sorted(ours, key=lambda pair: (pair[0], pair[1].order))), tuple(strangers)

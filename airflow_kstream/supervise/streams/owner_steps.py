@@ -69,7 +69,7 @@ def when_settled(
     That a running generation's checkpoint is another stream's stops nothing: no successor is submitted, and the report
     says so.
     """
-    if observation.claim and observation.claim.newer:
+    if not run.declared or (observation.claim and observation.claim.foreign):
         return ""
     if lost := lost_claim(observation):
         tell(lost)

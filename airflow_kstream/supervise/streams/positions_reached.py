@@ -42,7 +42,7 @@ class PositionsReached:
         """Keep the furthest positions for later supervisors, if they have moved on. Nothing fails for the lack of it:
         a stream must be stoppable when a quota is full."""
         claim = observation.claim
-        if claim is None or claim.newer:
+        if claim is None or claim.foreign or not self.subject.declared:
             return
         try:
             if self._noted[0] != observation.generation:

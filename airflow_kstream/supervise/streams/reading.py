@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TypeVar
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.orders import OrderFile
 
 T = TypeVar("T")
 
@@ -16,16 +16,16 @@ _NOTHING_IS_DONE = "nothing is done for this stream"
 
 
 def understood(
-    hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, datetime], T], without: str = _NOTHING_IS_DONE
+    hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, FileStatus], T], without: str = _NOTHING_IS_DONE
 ) -> T:
-    """Return what `read` makes of a file's text and of the NameNode's time of it.
+    """Return what `read` makes of a file's text, and of its author and time by the NameNode.
 
     `without` says what it means that this file can't be read.
 
     Raises InvalidInput: with the way out, when it can make nothing of them. Raises NotFound: when there is no file.
     """
     try:
-        return read(hdfs.read(path), hdfs.status(path).modified)
+        return read(hdfs.read(path), hdfs.status(path))
     except InvalidInput as error:
         why = error.message
     advice = (
@@ -42,3 +42,18 @@ def just_listed(read: Callable[[], T]) -> T:
     except NotFound as gone:
         message = f"{gone.message}: it was deleted after it was listed"
         raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
+
+
+def understood_order(
+    text: Callable[[OrderFile], str], order: OrderFile, tried: str, read: Callable[[str, OrderFile], T]
+) -> T:
+    """Return what `read` makes of an order's text. Raises InvalidInput: with the way out, when it can make nothing."""
+    try:
+        return read(text(order), order)
+    except (InvalidInput, Denied) as error:
+        why = error.message
+    advice = (
+        "nothing is done until a new order takes its place, or until its author or HDFS's superuser removes it with "
+        f"`hdfs dfs -rm -r {order.path}`"
+    )
+    raise InvalidInput(f"{order.path} of {order.author} can't be understood: {why}; {advice}", tried=tried)

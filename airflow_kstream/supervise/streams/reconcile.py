@@ -56,6 +56,7 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.blocked import note_blocked
 from airflow_kstream.supervise.streams.cleanup import clean_up
+from airflow_kstream.supervise.streams.declared_copies import keep_copy
 from airflow_kstream.supervise.streams.driver_log import with_log_error
 from airflow_kstream.supervise.streams.former_spec import to_be_submitted, with_silence, with_way_back
 from airflow_kstream.supervise.streams.kept_evidence import save_logs
@@ -195,13 +196,17 @@ class Reconciler:
             with at_most(self._longest_answer()):
                 observation = self._witnesses.asked(observe(self.subject, self._known))
             observation = self._renewals.known(observation, self.subject.engine)
-            self._looked = True
+            if not self._looked:
+                self._looked = True
+                self._keep_copy()
+                self._keep_closed(observation)
             # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(observation.claim, observation.ends)
             self._reached.recall(observation)
             self._story.tell_of_strangers(observation)
             look = self._memory.look(observation)
             step = next_step(self.spec, observation, look, mode)
+            self._require_declared(observation, step)
             if isinstance(step, Note):
                 observation = with_log_error(self.session, observation, self._story.tell_once)
                 step = next_step(self.spec, observation, look, mode)
@@ -224,6 +229,38 @@ class Reconciler:
                 self._safe_mode = refused(self._safe_mode, self.session.hdfs.now())
             self._story.tell_once(f"no conclusion: {error}")
             raise
+
+    def _keep_closed(self, observation: Observation) -> None:
+        """Close the stream's folder if others can write in it: who can, may also move files of its user there."""
+        if observation.frozen:
+            return
+        try:
+            if self.subject.folder.keep_closed():
+                self.tell(f"closed {self.stream.folder}: others could write in it")
+        except KstreamError as error:
+            self.tell(f"{self.stream.folder} is open to others, and can't be closed: {error.without_advice}")
+
+    def _keep_copy(self) -> None:
+        """Keep the declaration, once servers have answered: silent ones are not waited for twice."""
+        if self.may_submit and self.subject.declared:
+            with at_most(_ONE_ANSWER):
+                why = keep_copy(self.subject)
+            if why:
+                self.tell(why)
+
+    def _require_declared(self, observation: Observation, step: Step) -> None:
+        """Leave a stream as it is that only its claim describes: its own job wrote that. A person's stop needs no more.
+
+        Raises RestartAborted: when something is due of what runs. Raises Conflict: when it is dead.
+        """
+        if observation.desired.state is DesiredState.STOPPED or isinstance(step, Settled | Wait | Refuse):
+            return
+        try:
+            self.subject.require_declared(f"act on {self.spec.name}")
+        except Conflict as error:
+            message = f"{step.why}; but nothing is done, because {error.message}"
+            kind = RestartAborted if observation.any_alive else Conflict
+            raise kind(message, tried=error.tried, principal=str(self.session.identity)) from error
 
     def _carry_out(self, observation: Observation, step: Step) -> None:
         if isinstance(step, Wait | Refuse) and observation.claim is None and not observation.any_alive:

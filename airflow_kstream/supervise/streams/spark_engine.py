@@ -17,6 +17,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.renewal import TokenRound
@@ -33,7 +34,7 @@ from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.backlog import with_backlog
 from airflow_kstream.supervise.streams.engine import Stopped
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 # Confs that become environment variables of the driver and of the executors.
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
@@ -96,7 +97,8 @@ class SparkEngine:
         """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
         commit, so that no batch is redone."""
         policy, every = spec.stop, spec.watch.look_every
-        if started_marker(step.generation) in StreamRun(session, spec, self).folder.names():
+        folder = StreamFolder(session, StreamId(spec.name, session.cluster.state_dir))
+        if started_marker(step.generation) in folder.names():
             ended = _ended(session, step.application, every, policy.marker_grace)
             if ended:
                 return Stopped(ended, "its driver stopped at the marker")

@@ -1,4 +1,7 @@
-"""A stream's folder in `state_dir`: claims, fences, markers and desired state. It outlives Airflow's database."""
+"""A stream's folder in `state_dir`: claims, fences and markers of those who may speak. It outlives Airflow's database.
+
+Its desired state lies beside it, in the folders of the persons who want it.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,34 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import Listing
 from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.authors import CLOSING, Authored, Ground
 from airflow_kstream.model.contract import (
     accepted_marker,
     claim_file,
-    desired_file,
     fence_name,
     is_draft,
+    newest_accepted,
     newest_claim,
-    newest_desired,
     reached_marker,
     started_marker,
     stop_marker,
 )
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position, StreamId
+from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.model.orders import OrderFile
+from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.authors import needs_ground, present_user, sorted_by_author
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
-from airflow_kstream.supervise.streams.folder_owner import in_own_folder
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import StateListing, ground_of
+from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, text_at, wrote_once
+from airflow_kstream.supervise.streams.folder_owner import in_own_folder, require_own_folder
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -39,50 +49,99 @@ from airflow_kstream.supervise.streams.formats import (
     written_positions,
     written_stop,
 )
-from airflow_kstream.supervise.streams.reading import just_listed, understood
-from airflow_kstream.supervise.streams.write_once import FILE_MODE, placed, text_at, wrote_once
+from airflow_kstream.supervise.streams.reading import just_listed, understood, understood_order
 
-# Writers of one desired state are persons: so many of them at the same moment are a fault.
-_ATTEMPTS = 20
-# Enough to see who wanted what lately; more than a writer between its look and its rename ever lags behind.
-DESIRED_KEPT = 10
 _WRITING_TAKES_LESS = timedelta(hours=1)
 # What anybody writes here, every supervisor must be able to list.
 _FOLDER_MODE = "755"
 _PRIVATE_FOLDER_MODE = "700"
+_TOO_MANY = (
+    "its newest claim may be among them. The stream goes on running meanwhile. `hdfs dfs -ls` shows what they are; "
+    "delete what is not a supervisor's, such as the job's own output, then files of old generations"
+)
+# What nobody else could delete of a stranger's.
+_STRANGE = ".strange-"
 _UNNOTICED = "a checkpoint that was restored to an older state since the last submission goes unnoticed"
 
 
 class StreamFolder:
-    """The files of one stream. Readers see each write complete or not at all.
+    """The files of one stream, as far as their authors may speak. Readers see each write complete or not at all.
 
-    `by` is the person whose desired states it writes; by default it is this process's user and host.
+    `by` is the person whose desired states it writes; by default it is this process's user and host. `acting` is
+    whether the session logged in as the stream's own user, which proves who that is; else the copies of its
+    declarations tell.
     """
 
-    def __init__(self, hdfs: Hdfs, stream: StreamId, by: str = "") -> None:
-        self._hdfs = hdfs
+    def __init__(self, session: ClusterSession, stream: StreamId, by: str = "", *, acting: bool = False) -> None:
+        self.session = session
+        self._hdfs = session.hdfs
         self._stream = stream
         self._by = by or user_at_host()
+        self._acting = acting
 
     def names(self) -> frozenset[str]:
-        return frozenset(self.owners())
+        return frozenset(self.authored().counted)
 
-    def owners(self) -> Mapping[str, str]:
-        """Return the names of the files, each with its owner's short name."""
-        return {file.name: file.owner for file in self._hdfs.list(self._stream.folder)}
+    def authored(self) -> Authored:
+        """List the files with their owners: those that count, and those of strangers.
+
+        Costs one request, unless somebody wrote who is unknown: then the folder is looked at, and listed once more.
+        What lay in it while it was open may have been deleted by the one who closed it since.
+
+        Raises InvalidInput: when there are too many of those that count: a newer claim could be among the rest.
+        """
+        owners, listing = self._owners()
+        users, supervisors = self._users(owners), self.session.state.supervisors
+        if not needs_ground(owners, supervisors, users):
+            return self._complete(Authored(owners, users=users), listing)
+        ground = self._ground()
+        owners, listing = self._owners()
+        return self._complete(sorted_by_author(owners, supervisors, ground, self._users(owners)), listing)
+
+    def _complete(self, authored: Authored, listing: Listing) -> Authored:
+        if set(listing.cut) & set(authored.counted.values()):
+            words = f"{self._stream.folder}: {listing.words}; {_TOO_MANY}"
+            raise InvalidInput(words, tried=f"look at stream {self._stream.name}", server=self._hdfs.servers)
+        return replace(authored, cut=listing.words) if listing.cut else authored
+
+    def judged(self, owners: Mapping[str, str]) -> Authored:
+        """Sort files that were listed by what their authors count."""
+        users, supervisors = self._users(owners), self.session.state.supervisors
+        if not needs_ground(owners, supervisors, users):
+            return Authored(owners, users=users)
+        return sorted_by_author(owners, supervisors, self._ground(), users)
+
+    def _owners(self) -> tuple[Mapping[str, str], Listing]:
+        listing = self._hdfs.listing(self._stream.folder)
+        return {file.name: file.owner for file in listing.entries}, listing
+
+    def _users(self, owners: Mapping[str, str]) -> frozenset[str]:
+        """Return who the stream's user is, as far as it matters for these owners: by the login, and by the copies."""
+        state = self.session.state
+        acting = frozenset({state.user} if self._acting else ())
+        known = acting | {""}
+        unknown = {
+            name: owner for name, owner in owners.items() if owner not in known and owner not in state.supervisors
+        }
+        return acting | self.session.copies.users_of(self._stream, unknown)
+
+    def _ground(self) -> Ground | None:
+        with suppress(NotFound):
+            return ground_of(self._hdfs.status(self._stream.folder))
+        return None
 
     def claim(self, names: frozenset[str], known: Claim | None = None) -> Claim | None:
         """Return the highest claim among these names; None if there is none.
 
         It is not read if it is the `known` one, as its fence shows: the number alone comes back when a lost folder is
-        made again.
+        made again. A copy of its declaration may have been kept since it was read.
         """
         number = newest_claim(names)
         if known and known.generation == number and known.fence in names:
-            return known
+            return self._as_declared(known)
         claim = just_listed(lambda: self._read_claim(number)) if number else None
         same = claim and known and (claim.generation, claim.nonce) == (known.generation, known.nonce)
-        return known if same else claim
+        return self._as_declared(known) if same and known else claim
 
     def claim_of(self, number: int) -> Claim:
         """Read the claim of a generation. Raises NotFound: when there is none. Raises InvalidInput: when it can't be
@@ -93,8 +152,38 @@ class StreamFolder:
         """Raises InvalidInput: when the server could grant one claim to two supervisors. Raises Denied: when the folder
         can't be written."""
         with in_own_folder(self._hdfs, self._stream):
-            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            self._make()
             require_exclusive_renames(self._hdfs, self._stream.folder)
+
+    def _make(self) -> None:
+        """Make the folder unless it is there; nobody else may write in it.
+
+        Raises NotFound: when there is no state_dir: who makes it speaks for all of its streams. Raises Denied: when
+        the folder is a stranger's.
+        """
+        state = self.session.state
+        self._hdfs.status(state.path)
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        folder = self._hdfs.status(self._stream.folder)
+        require_own_folder(self._stream, folder, state.user, state.supervisors)
+        proven = self._acting or folder.owner in state.supervisors
+        if folder.owner == state.user and proven and (not ground_of(folder).closed or self._is_closing()):
+            self._close()
+
+    def keep_closed(self) -> bool:
+        """Close the folder if it is ours and others could write in it at the last look at the state_dir; return whether
+        they could. Costs nothing if they could not."""
+        ground = self.session.state.last().ground(str(self._stream))
+        if not self._acting or ground is None or ground.closed or ground.owner != self.session.state.user:
+            return False
+        self._close()
+        return True
+
+    def _is_closing(self) -> bool:
+        """Return whether our own marker lies there: the closing of the folder was interrupted."""
+        with suppress(NotFound):
+            return self._hdfs.status(self._path(CLOSING)).owner == self.session.state.user
+        return False
 
     def make_claim(self, candidate: ClaimDraft) -> Claim:
         """Get the exclusive right to submit this generation.
@@ -108,7 +197,7 @@ class StreamFolder:
         """
         draft, fence = f".claim-{candidate.nonce}", fence_name(candidate.generation, candidate.nonce)
         with in_own_folder(self._hdfs, self._stream):
-            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            self._make()
             self._place_fence(candidate, fence)
         refusal = self._place(draft, claim_file(candidate.generation), written_claim(candidate, user_at_host()))
         claim = None if isinstance(refusal, InvalidInput) else self._found(candidate)
@@ -135,7 +224,7 @@ class StreamFolder:
         name = stop_marker(generation)
         draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(self._path(draft), written_stop(why, user_at_host()), permission=FILE_MODE)
+        self._hdfs.write(self._path(draft), written_stop(generation, why, user_at_host()), permission=FILE_MODE)
         try:
             self._hdfs.rename_over(self._path(draft), self._path(name))
         except (Conflict, NotFound, Unavailable):
@@ -151,9 +240,12 @@ class StreamFolder:
         self.put(accepted_marker(generation), written_positions(positions, user_at_host(), reason))
 
     def accepted(self, generation: int, names: frozenset[str]) -> Mapping[str, Position] | None:
-        """Read the positions from which a person lets this generation start; None if nobody said so."""
-        marker = accepted_marker(generation)
-        return self._positions(marker) if marker in names else None
+        """Read the positions from which a person lets the successor of this generation start; None if nobody said so.
+
+        The word holds whatever number follows: a stranger's file may have taken one since, or be gone.
+        """
+        number = newest_accepted(names)
+        return self._positions(accepted_marker(number)) if number > generation else None
 
     def note_reached(self, generation: int, positions: Mapping[str, Position]) -> None:
         """Keep the furthest positions of a generation: they tell a checkpoint that is lost or restored afterwards."""
@@ -168,10 +260,34 @@ class StreamFolder:
         return self._positions(marker, _UNNOTICED) if marker in names else {}
 
     def put_once(self, name: str, text: str) -> bool:
-        """Write a file that nobody replaces; return False when another writer's text stands there."""
+        """Write a file that nobody replaces; return False when another writer's text stands there.
+
+        A stranger's doesn't count: where one occupies the name, our folder is closed, without strangers' files. Raises
+        Conflict: when it is not ours to close.
+        """
         with in_own_folder(self._hdfs, self._stream):
             self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-            return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
+            if self._wrote_once(name, text):
+                return True
+            if name in self.names():
+                return False
+            self._make()
+            return self._wrote_once(name, text) or self._require_counted(name)
+
+    def _wrote_once(self, name: str, text: str) -> bool:
+        return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
+
+    def _require_counted(self, name: str) -> bool:
+        """Return False for another writer's file that counts. Raises Conflict: for a stranger's."""
+        stranger = self.authored().strangers.get(name)
+        if stranger is None:
+            return False
+        path = self._path(name)
+        why = (
+            f"{path} is {stranger}'s, whose word does not count: the owner of {self._stream.folder} or HDFS's "
+            f"superuser closes the folder with `hdfs dfs -chmod {_FOLDER_MODE}`, and removes the file"
+        )
+        raise Conflict(why, tried=f"write {path}", server=self._hdfs.servers)
 
     def text(self, name: str) -> str:
         """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises InvalidInput: when it is
@@ -203,53 +319,97 @@ class StreamFolder:
     def _positions(self, name: str, *without: str) -> Mapping[str, Position]:
         return understood(self._hdfs, self._stream, self._path(name), lambda text, _: read_positions(text), *without)
 
-    def desired(self, names: frozenset[str]) -> Desired:
-        """Read the desired state of the highest number among these names: running, if nobody wrote one."""
-        number = newest_desired(names)
-        if number is None:
+    def desired(self, order: OrderFile | None) -> Desired:
+        """Read the desired state of this order: running, if nobody gave one.
+
+        Raises InvalidInput: with the way out, when it can't be read.
+        """
+        if order is None:
             return Desired()
-        return just_listed(lambda: understood(self._hdfs, self._stream, self._path(desired_file(number)), read_desired))
+        return understood_order(self.session.orders.text, order, f"look at stream {self._stream.name}", read_desired)
+
+    def newest_order(self, authored: Authored, listing: StateListing) -> OrderFile | None:
+        """Return the order on this stream that counts, its files being those: of the supervisors, or of the stream's
+        user."""
+        return self.session.orders.newest(str(self._stream), self._speakers(authored, listing), listing)
+
+    def _speakers(self, authored: Authored, listing: StateListing, giver: str = "") -> frozenset[str]:
+        """Return whose orders count beside the supervisors'.
+
+        Where no claim tells that, these are also the users whom copies of its declarations name, and nothing in its
+        folder: before its first start, say.
+        """
+        if present := present_user(authored.counted, listing.ground(str(self._stream))):
+            return frozenset({present})
+        authors = {giver, *(entry.owner for entry in listing.folders(FolderKind.ORDERS).values())}
+        others = {author for author in authors if author not in listing.supervisors} - authored.speakers
+        return self.session.copies.users(self._stream, among=others) | authored.speakers
+
+    def repeat_former(self, desired: Desired) -> bool:
+        """Repeat in our own name what a former user of the stream ordered last; return whether that was necessary.
+
+        Once our claim stands, only older orders of supervisors would be left, which that one had superseded. Raises as
+        `change_desired`.
+        """
+        state = self.session.state
+        if not desired.author or desired.author == state.user or desired.author in state.supervisors:
+            return False
+        left = self.session.orders.newest(str(self._stream), {state.user}, state.last())
+        if self._basis(left).state is desired.state:
+            return False
+        self.change_desired(lambda newest: newest)
+        return True
 
     def change_desired(self, decide: Callable[[Desired], Desired]) -> None:
-        """Write the state that `decide` makes of the newest one, under the next number.
-
-        Of two writers one gets that number; the other one reads again and decides again, so no word is lost unread.
+        """Give the order that `decide` makes of the newest one. Of two persons who speak at once one decides again.
 
         Raises Conflict: when others always write first, and what `decide` raises.
         """
-        for _ in range(_ATTEMPTS):
-            names = self.names()
-            if not names:
-                self._make_folder_for_all()
-            if self._wrote_desired((newest_desired(names) or 0) + 1, decide(self.desired(names))):
-                return
-        tried = f"write the desired state of {self._stream.name}"
-        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried).passing()
 
-    def _make_folder_for_all(self) -> None:
-        """Make the folder before the first claim, with the rights of the state_dir.
+        def written(basis: OrderFile | None, number: int) -> str:
+            return written_desired(decide(self._basis(basis)), self._by, new_nonce())
 
-        The person who writes first need not be the stream's own principal, which could not write its claim otherwise.
-        """
+        state = self.session.state
+        speakers = self._speakers(self.authored(), state.last(), giver=state.user)
+        self.session.orders.give(str(self._stream), speakers, written)
+
+    def _basis(self, order: OrderFile | None) -> Desired:
+        """Return what was ordered last. What can't be read holds the stream, and the next order takes its place."""
         try:
-            mode = self._hdfs.status(self._stream.state_dir).permission
-        except NotFound:
-            mode = _FOLDER_MODE
-        self._hdfs.make_folder(self._stream.folder, mode)
-
-    def _wrote_desired(self, number: int, wanted: Desired) -> bool:
-        """Return False when somebody else wrote the state of this number.
-
-        A writer that was frozen may find its number free again: then so many wrote after it that its word was not read.
-        """
-        nonce, path = new_nonce(), self._path(desired_file(number))
-        text = written_desired(wanted, self._by, nonce)
-        ours = wrote_once(self._hdfs, self._path(f".desired-{nonce}"), path, text)
-        return ours and (newest_desired(self.names()) or 0) < number + DESIRED_KEPT
+            return self.desired(order)
+        except InvalidInput as error:
+            return Desired(DesiredState.HELD, reason=error.message, number=order.number if order else 0)
 
     def mark(self, marker: str) -> None:
         """Write an empty file. Repeating it is harmless."""
         self._hdfs.write(self._path(marker), "", overwrite=True, permission=FILE_MODE)
+
+    def _close(self) -> None:
+        """Close our folder that others could write in, without what strangers left there.
+
+        In a closed folder they could pass for a former user's. So the marker comes first and goes last: while it lies
+        there, the folder counts as open, wherever this is interrupted; the next claimer goes on. Our own marker is
+        never taken away before: another supervisor may have come further.
+        """
+        try:
+            self.mark(CLOSING)
+        except (Denied, Conflict):
+            # A stranger's file or folder has its name.
+            self._remove(CLOSING)
+            self.mark(CLOSING)
+        self._hdfs.close_folder(self._stream.folder, _FOLDER_MODE)
+        # More than one listing holds are removed in turns.
+        while strangers := [name for name in self.authored().strangers if not name.startswith(_STRANGE)]:
+            for name in strangers:
+                self._remove(name)
+        self._hdfs.delete(self._path(CLOSING))
+
+    def _remove(self, name: str) -> None:
+        """Delete a stranger's file; a stranger's folder that holds something is moved to a name that means nothing."""
+        try:
+            self._hdfs.delete(self._path(name), recursive=True)
+        except Denied:
+            self._hdfs.rename_onto_nothing(self._path(name), self._path(f"{_STRANGE}{uuid.uuid4().hex}"))
 
     def forget_drafts(self, names: frozenset[str], now: datetime) -> None:
         """Delete drafts that are so old that their writer has crashed. `now` is by the NameNode's clock."""
@@ -295,13 +455,30 @@ class StreamFolder:
         return Conflict("another supervisor has it", tried=tried, server=refusal.server, principal=refusal.principal)
 
     def _read_claim(self, number: int) -> Claim:
+        path = self._path(claim_file(number))
         claim = understood(
-            self._hdfs, self._stream, self._path(claim_file(number)), lambda text, at: read_claim(text, number, at)
+            self._hdfs,
+            self._stream,
+            path,
+            lambda text, file: replace(read_claim(text, number, file.modified), author=file.owner),
         )
         if isinstance(claim.spec, StreamSpec) and claim.spec.name != self._stream.name:
             # A copied folder: acting on this spec would be acting on the other stream.
             return replace(claim, spec=UnknownSpec(f"the claim's spec is of stream {claim.spec.name}"))
-        return claim
+        return self._as_declared(claim)
+
+    def _as_declared(self, claim: Claim) -> Claim:
+        """Return the claim with the declaration that its fingerprint names, as a supervisor kept it.
+
+        Without a copy, what the claim says of itself is enough to watch it. Whom to tell is never the job's to say, nor
+        another supervisor's, whose notifier would run here.
+        """
+        if isinstance(claim.spec, UnknownSpec) or claim.copied:
+            return claim
+        copy = self.session.copies.of(self._stream, claim.spec_fingerprint, claim.author)
+        if copy and copy.author == self.session.state.user:
+            return replace(claim, spec=copy.spec, copied=True)
+        return replace(claim, spec=replace(copy.spec if copy else claim.spec, notify=NotifyPolicy()), copied=bool(copy))
 
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"

@@ -9,7 +9,7 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, StreamId
 from airflow_kstream.policy.streams.unclaimed import lost_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.registry import no_such_stream, stream_names
+from airflow_kstream.supervise.streams.registry import has_order, no_such_stream, stream_names
 from airflow_kstream.supervise.streams.strangers import Numbered
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
@@ -37,6 +37,8 @@ def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
     if doubt and not names:
         raise doubt
     lost = {stream: _lost(session, living) for stream, living in running.items() if stream not in names}
+    if name and name not in names and has_order(session, name):
+        names = (*names, name)
     if name and name not in {*names, *lost}:
         raise no_such_stream(session, name, {*names, *lost}, tried=f"look at stream {name}")
     wanted = {name} if name else {*names, *lost}

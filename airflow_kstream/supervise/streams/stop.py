@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.supervise.streams.engine import Stopped
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -18,7 +19,12 @@ def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: 
 
     Raises Unavailable: when even the kill is not confirmed.
     """
-    run.folder.ask_to_stop(step.generation, step.why)
+    try:
+        run.folder.ask_to_stop(step.generation, step.why)
+    except Denied:
+        # Not as the stream itself: whom YARN lets end it need not be able to write in its folder.
+        if run.declared:
+            raise
 
     def may_go_on() -> bool:
         before_means()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done
 from airflow_kstream.supervise.clusters.session import ClusterSession
+
+_SHOWN = 5
 
 
 @dataclass
@@ -38,10 +40,21 @@ class Story:
             self.tell(line)
 
     def tell_of_strangers(self, observation: Observation) -> None:
-        """Tell once of each application of another user that carries the stream's tags."""
+        """Tell once of each application of another user that carries the stream's tags, and of each stranger's file."""
         for app in observation.strangers:
             if app.id not in self._strangers:
                 self._strangers.add(app.id)
                 self.tell(
                     f"{app.id} of user {app.user} carries this stream's tags and is left alone: it is {app.state}"
                 )
+        if files := {name: owner for name, owner in observation.strangers_files.items() if name not in self._strangers}:
+            self._strangers |= files.keys()
+            self.tell(
+                f"{observation.stream.folder} holds what strangers wrote, which counts for nothing: {named(files)}"
+            )
+
+
+def named(files: Mapping[str, str]) -> str:
+    """Name strangers' files with their owners, as far as a person wants to read on."""
+    shown = [f"{name} of {owner}" for name, owner in sorted(files.items())][:_SHOWN]
+    return ", ".join(shown) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")

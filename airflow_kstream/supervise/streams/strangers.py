@@ -17,7 +17,8 @@ Numbered = list[tuple[int, Application]]
 
 @dataclass(frozen=True)
 class TaggedApplications:
-    """The applications that carry the tags of `stream`. `owners` are the files of its folder with their owners.
+    """The applications that carry the tags of `stream`. `owners` are the files of its folder that count, with their
+    owners.
 
     The supervisor claims and submits a generation as one principal, so that YARN's user of the application is HDFS's
     owner of the claim, both by the rules of hadoop.security.auth_to_local. Without any claim, the stream's principal
@@ -54,12 +55,29 @@ class TaggedApplications:
         if not owner or app.user in {owner, ""}:
             return True
         # YARN's rules may differ from HDFS's. Only asked when there is a stranger.
-        return session.yarn.user() == app.user and session.hdfs.user() == owner
+        if session.copies.yarn_user(self.stream, owner) == app.user:
+            return True
+        return session.yarn.user() == app.user and session.state.user == owner
+
+    def is_adopted(self, session: ClusterSession, number: int, app: Application) -> bool:
+        """Return whether the application that this generation's claim names is the claim's owner's, too, or a
+        supervisor said whose it is when it was adopted."""
+        if self.is_ours(session, number, app):
+            return True
+        return session.copies.user_of_adopted(self.stream, app.id) == app.user
+
+    def is_strangers(self, session: ClusterSession, number: int, app: Application) -> bool:
+        """Return whether this application is surely another user's: YARN's name for the claim's owner is known, too."""
+        if self.is_adopted(session, number, app):
+            return False
+        owner = self._owner(session, number)
+        own = session.yarn.user() if session.state.user == owner else None
+        return bool(own or session.copies.yarn_user(self.stream, owner))
 
     def _owner(self, session: ClusterSession, number: int) -> str:
         """Return the owner of the generation's claim or, if it is gone or was never made, of the newest claim."""
         claims = (claim_file(number), claim_file(self._newest))
-        return next((self.owners[name] for name in claims if name in self.owners), "") or session.hdfs.user()
+        return next((self.owners[name] for name in claims if name in self.owners), "") or session.state.user
 
     def _refuse_to_guess(self, session: ClusterSession, living: list[Application]) -> None:
         if not living or session.yarn.user() is not None:

@@ -249,7 +249,7 @@ def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
     """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
     tag = run.id.generation_tag(claim.generation)
-    tagged = TaggedApplications(run.id, run.folder.owners())
+    tagged = TaggedApplications(run.id, run.folder.authored().counted)
 
     def newest() -> Application | None:
         ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import newest_desired
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound
 from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.observation import Observation
@@ -39,11 +38,12 @@ class Submitter:
     def submit(self, observation: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("its desired state is running again", tried=f"stop {self.subject.spec.name}")
+        self.subject.require_declared(f"submit {self.subject.spec.name}")
         subject, step = self._subject_of(observation, step)
         if not observation.current:
             preflight(subject)
         with prepared(subject) as ready:
-            if somebody_spoke(self.subject, observation):
+            if somebody_spoke(self.subject, observation) or self.subject.folder.repeat_former(observation.desired):
                 return
             before_claim(subject, observation, step.why, self.story.record)
             instead_of = step.former.instead_of if step.former else None
@@ -99,6 +99,8 @@ class Submitter:
 def somebody_spoke(subject: StreamRun, observation: Observation) -> bool:
     """Tell whether the desired state was written since this look, or the cluster was frozen: preparing a step may
     take minutes."""
-    if subject.is_frozen():
+    listing, folder = subject.session.state.look(), subject.folder
+    if subject.freeze(listing).holds(subject.session.hdfs.now()):
         return True
-    return newest_desired(subject.folder.names()) != newest_desired(observation.files)
+    order = folder.newest_order(folder.authored(), listing)
+    return (order.number if order else 0) != observation.desired.number

@@ -43,7 +43,7 @@ def kept_of(session: ClusterSession, app: Application) -> KeptGeneration:
 
 
 def _stopped(session: ClusterSession, stream: StreamId, number: int) -> str:
-    folder, marker = StreamFolder(session.hdfs, stream), stop_marker(number)
+    folder, marker = StreamFolder(session, stream), stop_marker(number)
     if marker not in folder.names():
         return ""
     why = read_stop(folder.text(marker)) or "nobody said why"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.blocked import Blocked
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
@@ -102,6 +103,8 @@ class Verdict:
     `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
     `facts` are what pages draw of it, None without a conclusion.
     `foretold` is what the doctor expects for it, each with its date; a watcher doesn't ask, and knows none.
+    `strangers_files` is what others wrote into its folder, with their names: it counts for nothing. `unproven` is the
+    owner of its folder where nobody could prove yet that the stream runs as that user, else empty.
     """
 
     step: Step | None
@@ -139,6 +142,8 @@ class Verdict:
     refreshed: Refreshed | None = None
     facts: GenerationFacts | None = None
     foretold: tuple[str, ...] = ()
+    strangers_files: Mapping[str, str] = field(default_factory=dict)
+    unproven: str = ""
 
     @property
     def unread(self) -> bool:
@@ -173,6 +178,8 @@ class Verdict:
             "freeze": self.freeze,
             "freeze_warning": self.freeze_warning,
             "foretold": list(self.foretold),
+            "strangers_files": dict(self.strangers_files),
+            "unproven": self.unproven,
         }
 
     @property
@@ -223,7 +230,7 @@ class Watch:
         self._memory: dict[str, Memory] = {}
         self._clock = YarnClock(session.yarn)
         self._renewals = Renewals(session, at_once=not again) if reads_logs else None
-        self._brake = Brake(session.hdfs, session.cluster.state_dir)
+        self._brake = Brake(session)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream, all at the end."""
@@ -240,30 +247,35 @@ class Watch:
         left = iter(subjects)
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
-            freeze = self._brake.newest()
+            common = self._common(listed)
             for subject in left:
-                verdict = self._verdict(subject, Prefetched(listed=listed, freeze=freeze))
+                verdict = self._verdict(subject, common)
                 yield subject.name, verdict
                 if verdict.shared:
-                    freeze = self._brake.newest()
+                    common = self._common(listed)
         except Exception as error:
             failed = replace(_no_conclusion(error), shared=True)
             yield from ((subject.name, failed) for subject in left)
 
+    def _common(self, listed: tuple[Application, ...]) -> Prefetched:
+        """Look at what concerns all streams: one listing of the state_dir serves a round."""
+        listing = self._session.state.look()
+        return Prefetched(listed=listed, listing=listing, freeze=self._brake.newest(listing))
+
     def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
         stream = StreamId(subject.name, self._session.cluster.state_dir)
         try:
-            owners = StreamFolder(self._session.hdfs, stream).owners()
-            claim = self._newest_claim(stream, frozenset(owners))
+            authored = StreamFolder(self._session, stream).authored()
+            claim = self._newest_claim(stream, frozenset(authored.counted))
             spec = watchable(stream, claim, subject.policies)
-            known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), owners=owners)
+            known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), authored=authored)
             engine = self._engine_of(spec)
-            observation = observe(StreamRun(self._session, spec, engine), known)
+            observation = observe(StreamRun(self._session, spec, engine, declared=False), known)
             if self._renewals:
                 observation = self._renewals.known(observation, engine)
             if (lost := lost_claim(observation)) and observation.current:
                 return Verdict(None, f"{observation.current.id} runs, and {lost}")
-            return self._judge(spec, observation)
+            return replace(self._judge(spec, observation), unproven=authored.unproven)
         except Exception as error:
             return _no_conclusion(error)
 
@@ -307,9 +319,7 @@ class Watch:
             reached=Reached(observation.generation, looks.furthest, observation.nonce),
             freeze=freeze,
             freeze_warning=warning,
-            blocked=blocked(
-                step, observation, blocked_now(self._session.hdfs, step, observation, now, stalled=bool(stall))
-            ),
+            blocked=blocked(step, observation, blocked_now(self._session, step, observation, now, stalled=bool(stall))),
             start_may_wait=may_wait(step, observation, ends),
             uncounted=self._uncounted(spec, claim) if claim else (),
             token=ends.token if ends else "",
@@ -317,6 +327,7 @@ class Watch:
             may_retry=claim is not None and not claim.submitted_by_us,
             refreshed=refreshed(spec, observation, ends),
             facts=facts_of(spec, observation, ends),
+            strangers_files=observation.strangers_files,
             stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
         )
 
@@ -336,11 +347,11 @@ class Watch:
         if memory.generation != number:
             # A note that can't be read is the supervisors' trouble: the stream is watched without it.
             with suppress(InvalidInput):
-                memory.recall(number, StreamFolder(self._session.hdfs, stream).reached(number, observation.files))
+                memory.recall(number, StreamFolder(self._session, stream).reached(number, observation.files))
         return memory
 
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:
-        claim = StreamFolder(self._session.hdfs, stream).claim(names, self._claims.get(stream.name))
+        claim = StreamFolder(self._session, stream).claim(names, self._claims.get(stream.name))
         if claim is not None:
             self._claims[stream.name] = claim
         return claim

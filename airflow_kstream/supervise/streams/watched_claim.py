@@ -37,7 +37,7 @@ def told(step: Step, claim: Claim | None) -> str:
     """Return why the stream stands as it does, with what its claim leaves in doubt."""
     if claim is None:
         return step.why if isinstance(step, Settled) else "no generation of it was ever claimed"
-    more = [claim.doubt] if claim.doubt and not claim.newer else []
+    more = [claim.doubt] if claim.doubt and not claim.foreign else []
     more += [instead_of_words(claim.instead_of)] if claim.instead_of else []
     return "; ".join([step.why, *more])
 

@@ -27,6 +27,7 @@ from airflow_kstream.policy.streams.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.strangers import TaggedApplications
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 _SOURCES = ("file", "stream", "application")
@@ -126,12 +127,14 @@ class TokenWatch:
 
     def _of_stream(self, session: ClusterSession, name: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
         stream = StreamId(name, session.cluster.state_dir)
-        folder = StreamFolder(session.hdfs, stream)
-        claim = folder.claim(folder.names())
+        folder = StreamFolder(session, stream)
+        authored = folder.authored()
+        claim = folder.claim(frozenset(authored.counted))
         if claim is None:
             raise NotFound(f"no generation of {name} was ever claimed", tried=f"inspect the tokens of stream {name}")
         _refuse_its_own(claim, f"stream {name}")
-        claim = completed(session, claim, _require_running(session, stream, claim))
+        app = _require_running(session, TaggedApplications(stream, authored.counted), claim)
+        claim = completed(session, claim, app)
         issued = issued_at(claim, _spec_of(claim, f"stream {name}").restart)
         if claim.lifetimes is None or issued is None:
             raise Unavailable(
@@ -187,13 +190,15 @@ def _spec_of(claim: Claim, what: str) -> StreamSpec:
     return claim.spec
 
 
-def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) -> Application:
+def _require_running(session: ClusterSession, tagged: TaggedApplications, claim: Claim) -> Application:
+    stream = tagged.stream
     applications = (
         (session.yarn.application(claim.adopted),)
         if claim.adopted
         else session.yarn.applications(stream.generation_tag(claim.generation))
     )
-    if alive := [app for app in applications if app.alive]:
+    ours = tagged.is_adopted if claim.adopted else tagged.is_ours
+    if alive := [app for app in applications if app.alive and ours(session, claim.generation, app)]:
         return alive[-1]
     # Another application may follow; a ResourceManager that has just restarted may not know it yet.
     raise NotFound(

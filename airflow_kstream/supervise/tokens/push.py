@@ -30,7 +30,6 @@ from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
-from airflow_kstream.supervise.streams.strangers import TaggedApplications
 from airflow_kstream.supervise.streams.token_pushes import push_of, record_push
 
 _PAGES_SECONDS = 20.0
@@ -231,8 +230,7 @@ def _claim_of(session: ClusterSession, registered: RegisteredStream, app: Applic
     if not isinstance(newest, Claim) or claim_file(newest.generation) not in registered.names:
         return None
     if newest.adopted == app.id:
-        return newest
+        return newest if registered.tagged.is_adopted(session, newest.generation, app) else None
     if registered.stream.generation_of(app.tags) != newest.generation or not newest.submitted_by_us:
         return None
-    tagged = TaggedApplications(registered.stream, registered.folder.owners())
-    return newest if tagged.is_ours(session, newest.generation, app) else None
+    return newest if registered.tagged.is_ours(session, newest.generation, app) else None

@@ -57,7 +57,7 @@ def _start(state: StreamState, facts: Mapping[str, Any], now: datetime) -> str:
 
 
 def _replaced_because(state: StreamState, facts: Mapping[str, Any], now: datetime) -> str:
-    if state.desired and state.desired.restart_up_to >= state.generation:
+    if state.desired and state.desired.restarts(state.generation):
         return "a restart of it was requested before"
     plan = (facts.get("horizon") or {}).get("plan")
     due = datetime.fromisoformat(plan) if plan else None

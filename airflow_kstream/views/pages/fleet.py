@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -88,7 +88,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "horizon": _held(horizon, state, now) if state.state == Phase.HELD else horizon,
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
         "began": {"at": facts.get("claimed"), "why": _why_replaced(seen) or facts.get("reason") or ""},
-        "desired": plain(state.desired) or {},
+        "desired": plain(replace(state.desired, by=state.desired.speaker)) if state.desired else {},
         "actions": offered(state, facts, now),
         "watcher": _watcher(state.by, seen),
         "findings": findings,
