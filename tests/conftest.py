@@ -27,6 +27,7 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
 from tests.evidence import evidence  # noqa: E402
+from tests.live.bring_up import bring_up  # noqa: E402
 from tests.secrets.known import token_passwords  # noqa: E402
 from tests.secrets.watch import Watch  # noqa: E402
 
@@ -54,6 +55,7 @@ FOLDERS = (
     "properties",
     "loopback",
     "unit",
+    "hostile",
     "real",
     "tools",
     "slow",
@@ -84,7 +86,7 @@ def pytest_report_header() -> list[str]:
 @pytest.fixture(scope="session")
 def minicluster(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[Minicluster]:
     """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for all tests of this worker."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
+    up = bring_up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
     try:
         # libkrb5 in this process knows the realm only from the environment.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)

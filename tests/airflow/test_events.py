@@ -251,7 +251,7 @@ def test_what_falls_into_a_freeze_is_one_message(fleet: Fleet) -> None:
     fleet.clock.ahead += 0.75 * ONE_WEEK - timedelta(minutes=20)
 
     async def story() -> None:
-        Brake(fleet.session.hdfs, CLUSTER.state_dir).freeze(timedelta(hours=1), "a new NameNode")
+        Brake(fleet.session).freeze(timedelta(hours=1), "a new NameNode")
         await asyncio.sleep(30 * MINUTE)
         fleet.restart_triggerer()
         await commit(fleet, 1)
@@ -269,7 +269,7 @@ def test_a_doubt_of_the_task_lasts_until_a_successor_follows(fleet: Fleet) -> No
     fleet.declare("orders", watch=CALM)
     lock = CheckpointLock(fleet.session.hdfs, "/data/orders")
     orders, sales = (Owner(name, CLUSTER.state_dir, CLUSTER.default_fs) for name in ("orders", "sales"))
-    given = lock.give(None, sales)
+    lock.give((), sales)
 
     async def story() -> None:
         await asyncio.sleep(HOUR)
@@ -278,7 +278,7 @@ def test_a_doubt_of_the_task_lasts_until_a_successor_follows(fleet: Fleet) -> No
         fleet.restart_triggerer()
         await asyncio.sleep(HOUR)
         assert len(notifiers.told) == 1
-        lock.give(given, orders)
+        lock.give((1,), orders)
         request_restart(fleet.run_of("orders"), "sales is gone")
         await commit(fleet, 1)
 

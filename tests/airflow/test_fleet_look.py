@@ -117,13 +117,18 @@ def test_a_cluster_that_is_away_is_one_failure_that_a_retry_may_end(fleet: Fleet
 
 
 def test_a_state_dir_that_is_gone_is_a_failure(fleet: Fleet) -> None:
+    def gone(request: str, path: str) -> None:
+        if path == CLUSTER.state_dir and request == "status":
+            raise NotFound(path)
+
+    fleet.hdfs.at_request = gone
     with pytest.raises(NotFound, match="/kstream"):
         Runs(fleet).look()
 
 
 def test_streams_that_die_in_a_freeze_need_one_hand_together(fleet: Fleet) -> None:
     fleet.declare("orders", "sales")
-    Brake(fleet.session.hdfs, CLUSTER.state_dir, "ann").freeze(ONE_WEEK, "a new NameNode")
+    Brake(fleet.session, "ann").freeze(ONE_WEEK, "a new NameNode")
     [hand] = Runs(fleet).look().values()
     assert (hand["subject"], hand["kind"]) == ("2 streams", "frozen_past_its_time")
     assert "unfreeze" in hand["way_out"]

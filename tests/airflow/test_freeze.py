@@ -11,7 +11,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.supervise.streams.brake import Brake
 from tests.simulated.fleet import Fleet
-from tests.simulated.servers import CLUSTER, ONE_WEEK
+from tests.simulated.servers import ONE_WEEK
 
 CALM = WatchPolicy(every=timedelta(minutes=2))
 MINUTE = 60.0
@@ -19,7 +19,7 @@ STREAMS = tuple(f"stream-{number}" for number in range(2))
 
 
 def freeze(fleet: Fleet, hours: float) -> None:
-    Brake(fleet.session.hdfs, CLUSTER.state_dir).freeze(timedelta(hours=hours), "a new NameNode")
+    Brake(fleet.session).freeze(timedelta(hours=hours), "a new NameNode")
 
 
 def generations(fleet: Fleet) -> set[int]:
@@ -84,7 +84,7 @@ def test_a_fleet_starts_in_turns_when_a_freeze_ends(fleet: Fleet) -> None:
         assert all(len(fleet.generations(name)) == 1 for name in names)
         fleet.wakings.clear()
         # Lifted, because a worker's waits in place move the clocks of servers alone.
-        Brake(fleet.session.hdfs, CLUSTER.state_dir).lift("done")
+        Brake(fleet.session).lift("done")
         await asyncio.sleep(6 * MINUTE)
 
     fleet.live(story)

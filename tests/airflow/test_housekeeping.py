@@ -16,9 +16,9 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.operators.housekeeping import HousekeepingOperator
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.ownership import release
+from airflow_kstream.supervise.streams.registry import stream_ids
 from tests.airflow.declarations import Declarations, form
 from tests.simulated.fleet import CONNECTION, Fleet
-from tests.simulated.servers import CLUSTER
 
 ONE = "{name: sales, credentials: {mode: ticket}, application: /j.py, checkpoints: [/c], airflow: {owner: ann}}"
 
@@ -60,13 +60,14 @@ def test_the_daily_run_removes_nothing_and_the_persons_run_what_it_showed(fleet:
     before = dict(fleet.hdfs.files)
     shown = run()
     assert fleet.hdfs.files == before
-    assert shown["may_go"] == {"draft": 0, "history": 0, "folder": 4}
-    assert fleet.told("would remove /kstream/orders-") == 4
-    assert fleet.gauges["kstream.simulated.cluster.state_leftovers"] == [4]
+    # Of its folder two files and itself; a copy of its declaration in a folder; and the order that stopped it.
+    assert shown["may_go"] == {"draft": 0, "history": 0, "folder": 6}
+    assert fleet.told("would remove /kstream/orders-") == 3
+    assert fleet.gauges["kstream.simulated.cluster.state_leftovers"] == [6]
     done = run(dry_run=False)
-    assert (done["paths"], done["removed"]) == (shown["paths"], 4)
+    assert (done["paths"], done["removed"]) == (shown["paths"], 6)
     assert fleet.told("ann wants to clean /kstream of what is older than 30d") == 1
-    assert fleet.hdfs.names(CLUSTER.state_dir) == {str(fleet.run_of("sales").id)}
+    assert {stream.name for stream in stream_ids(fleet.session)} == {"sales"}
 
 
 def test_what_can_not_be_removed_fails_the_task_and_keeps_its_report(fleet: Fleet) -> None:

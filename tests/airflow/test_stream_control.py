@@ -12,10 +12,12 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from airflow_kstream.model.errors import Conflict, NotFound, Unavailable
-from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.operators.stream_control import Action, StreamControlOperator
+from airflow_kstream.supervise.streams.registry import registered
 from tests.airflow.declarations import Declarations, form
 from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import CLUSTER
 
 MINUTE = 60.0
 ONE = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/data/orders]}"
@@ -38,8 +40,7 @@ def by_hand(user: str | None) -> SimpleNamespace:
 
 
 def desired(fleet: Fleet, name: str = "orders") -> Desired:
-    folder = fleet.run_of(name).folder
-    return folder.desired(folder.names())
+    return registered(fleet.session, StreamId(name, CLUSTER.state_dir)).desired()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_word_carries_the_name_of_who_clicked_and_the_reason(
 ) -> None:
     say(action)
     word = desired(fleet)
-    assert (word.state, word.by, word.reason) == (state, "ann", "Kafka is moved")
+    assert (word.state, word.by, word.author, word.reason) == (state, "ann", "streamer", "Kafka is moved")
     assert desired(fleet, "sales").state is DesiredState.RUNNING
 
 
@@ -75,7 +76,7 @@ def test_the_word_of_a_run_that_no_person_triggered_is_its_dags(fleet: Fleet, ru
 
 def test_a_stop_ends_the_task_when_the_stream_has_stopped(fleet: Fleet) -> None:
     said = say(Action.STOP)
-    assert said.startswith("orders: it is stopped, as ann wants")
+    assert said.startswith("orders: it is stopped, as ann (HDFS user streamer) wants")
     assert [app.alive for _, app in fleet.generations("orders")] == [False]
     assert [app.alive for _, app in fleet.generations("sales")] == [True]
 
@@ -109,12 +110,14 @@ def test_a_word_that_could_not_be_written_is_a_failure(fleet: Fleet) -> None:
 
 def test_a_freeze_stops_no_stream_and_lets_none_be_stopped(fleet: Fleet) -> None:
     said = say(Action.FREEZE, stream="", lasts="2h")
-    assert "by ann: Kafka is moved" in said
-    with pytest.raises(Conflict, match=r"the cluster is frozen until .* by ann: Kafka is moved; .* Retrying may help"):
+    assert "by ann (HDFS user streamer): Kafka is moved" in said
+    with pytest.raises(
+        Conflict, match=r"the cluster is frozen until .* by ann .*: Kafka is moved; .* Retrying may help"
+    ):
         say(Action.STOP)
     assert desired(fleet).state is DesiredState.RUNNING
     say(Action.UNFREEZE, stream="")
-    assert say(Action.STOP).startswith("orders: it is stopped, as ann wants")
+    assert say(Action.STOP).startswith("orders: it is stopped, as ann (HDFS user streamer) wants")
 
 
 def test_a_freeze_is_lifted_whatever_stands_in_the_field_for_its_length(fleet: Fleet) -> None:

@@ -62,7 +62,7 @@ def test_streams_are_left_to_their_own_tasks_adopted_ones_as_well(fleet: Fleet) 
     adopted = fleet.yarn.start(frozenset())
     stream, spec = StreamId("sales", CLUSTER.state_dir), replace(SPEC, name="sales", checkpoints=("/data/sales",))
     draft = ClaimDraft(1, "nonce", spec, WEEK, {}, "test", adopted=adopted.id)
-    StreamFolder(fleet.session.hdfs, stream).make_claim(draft)
+    StreamFolder(fleet.session, stream, acting=True).make_claim(draft)
     fleet.clock.ahead += 6.5 * DAY
     assert look(users=["streamer"]) == {}
     stranger = fleet.yarn.start(frozenset())

@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.connection import cluster_of
-from airflow_kstream.supervise.doctor.connection import check_connection
+from airflow_kstream.supervise.doctor.connection import Outcome, check_connection
 from tests.live.streams import cluster, fields
 
 
@@ -18,7 +18,8 @@ def test_every_step_of_a_good_connection_passes(minicluster: Minicluster) -> Non
     with cluster_of("held", fields(minicluster, keytab_path=None, keytab=keytab)) as held:
         steps = list(check_connection(held))
     assert [step.name for step in steps if not step.passed] == []
-    assert len(steps) == 8
+    assert len(steps) == 10
+    assert [(step.name, step.detail, step.commands) for step in steps if step.outcome is Outcome.WARNING] == []
 
 
 def test_a_connection_with_a_wrong_keytab_fails_step_by_step_and_in_words(minicluster: Minicluster) -> None:

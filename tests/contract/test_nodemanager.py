@@ -100,9 +100,16 @@ def test_a_log_that_its_container_never_wrote_is_not_found(session: ClusterSessi
     assert set(logs.live_tails(driver, ("nothing", "stderr"), 2_000, 30.0)) == {"stderr"}
 
 
-def test_nobody_but_its_user_sees_its_logs(minicluster: Minicluster, driver: LoggedContainer) -> None:
+def test_a_user_whom_it_does_not_name_sees_none_of_its_logs(minicluster: Minicluster, driver: LoggedContainer) -> None:
     with access_as(minicluster, "watcher") as other, pytest.raises(Denied):
         ContainerLogs(other.cluster, other.identity).live_tails(driver, ("stderr",), 2_000, 30.0)
+
+
+def test_whom_the_application_lets_view_it_sees_its_logs(minicluster: Minicluster, driver: LoggedContainer) -> None:
+    """By spark.ui.view.acls: to administer the queue is not enough for a NodeManager."""
+    with access_as(minicluster, "supervisor") as other:
+        tails = ContainerLogs(other.cluster, other.identity).live_tails(driver, ("stderr",), 2_000, 30.0)
+    assert len(tails["stderr"].text) > 1_000
 
 
 def test_a_log_is_read_from_hdfs_once_its_node_has_forgotten_the_application(

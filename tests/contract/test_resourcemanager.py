@@ -96,6 +96,15 @@ def test_another_user_sees_no_times_and_kills_nothing(minicluster: Minicluster, 
         assert (seen.id, seen.alive, seen.started) == (app, True, None)
 
 
+def test_who_administers_the_queue_sees_what_another_user_runs_and_kills_it(
+    minicluster: Minicluster, session: ClusterSession
+) -> None:
+    with sleeping(session, "looked-after") as app, access_as(minicluster, "supervisor") as other:
+        assert other.yarn.application(app).started is not None
+        ended = other.yarn.kill(app, "its supervisor's words", PATIENCE)
+    assert (ended.user, end_of(ended.diagnostics).killed_by) == (getuser(), "supervisor")
+
+
 def test_a_signalled_container_ends_with_143(session: ClusterSession) -> None:
     with sleeping(session, "signalled", command="exec sleep 600") as app:
         assert session.yarn.signal_driver(app) is True

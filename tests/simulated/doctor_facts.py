@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow_kstream.model.authors import Supervisors
 from airflow_kstream.model.cluster_facts import (
     ClusterFacts,
     DriverFacts,
@@ -18,10 +19,13 @@ from airflow_kstream.model.cluster_facts import (
     ServerClock,
     ServiceName,
     SparkClient,
+    StateDirFacts,
     StreamFacts,
+    StreamFolderFacts,
 )
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.state_dir_rights import StateDirRights
 from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -93,7 +97,12 @@ IN_ORDER = ClusterFacts(
     keytabs=(KeytabFacts("w@R", "/w.keytab", (), (17, 18)),),
     client=SparkClient("/spark/bin/spark-submit", HadoopVersion("3.5.0"), EffectiveConf("/conf", {})),
     streams=(KEYTAB_STREAM,),
-    user="watcher",
+    state_dir=StateDirFacts(
+        StateDirRights("/kstream", "supervisor", "kstream", "1775", parents_group="supergroup"),
+        Supervisors("hdfs", "supervisor"),
+        (StreamFolderFacts("orders", "/kstream/orders-0badcafe", "etl", "755", closed=True, user="etl"),),
+    ),
+    user="supervisor",
     **PRIVILEGED,
 )
 
@@ -106,6 +115,14 @@ def with_stream(stream: StreamFacts, *, setting: tuple[str, str | None] | None =
         others = {name: value for name, value in changed.conf.items() if name != key}
         changed = replace(changed, conf=others | ({key: value} if value is not None else {}))
     return replace(IN_ORDER, streams=(changed,))
+
+
+def with_state_dir(*, folder: Mapping[str, Any] | None = None, **changes: Any) -> ClusterFacts:
+    """Return the cluster with another state_dir; `folder` are changes of the stream's folder in it."""
+    before = IN_ORDER.state_dir
+    assert isinstance(before, StateDirFacts)
+    folders = tuple(replace(each, **(folder or {})) for each in before.folders)
+    return replace(IN_ORDER, state_dir=replace(before, folders=folders, **changes))
 
 
 def with_conf(server: str, **changes: str | None) -> ClusterFacts:

@@ -84,7 +84,8 @@ class FakeEngine:
     ) -> Stopped | None:
         if self.ignores_stops:
             return None
-        self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
+        with self.hdfs.as_user(self.yarn.application(step.application).user):
+            self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
         return Stopped(self.yarn.end(step.application), "it stopped with a savepoint")
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:

@@ -32,7 +32,6 @@ from airflow_kstream.model.generation import Position, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, tasks
 from airflow_kstream.operators import (
-    claimed_streams,
     fleet_look,
     housekeeping,
     policy_edits,
@@ -54,6 +53,7 @@ from airflow_kstream.states import recorder
 from airflow_kstream.states import tasks as reports
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams import acting, freeze_warnings
+from airflow_kstream.supervise.streams.declared_copies import keep_copy
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -180,7 +180,7 @@ class Fleet:
 
     def _parts(self) -> Iterator[tuple[Any, str, Any]]:
         """Yield what is simulated: the module or class, the name in it, and what stands for it."""
-        workers = operators, claimed_streams, vanished_streams, stream_control, fleet_look, housekeeping, token_look
+        workers = operators, vanished_streams, stream_control, fleet_look, housekeeping, token_look
         clock = self._host_clock()
         yield tickets, "acquire", lambda identity, cache: timedelta(hours=10)
         yield time, "sleep", self.clock.sleep
@@ -215,7 +215,8 @@ class Fleet:
             stream = StreamId(name, CLUSTER.state_dir)
             positions = {path: Position(None, -1, -1) for path in spec.checkpoints}
             draft = ClaimDraft(1, f"nonce{name}", spec, WEEK, positions, "test")
-            StreamFolder(self.session.hdfs, stream).make_claim(draft)
+            keep_copy(self.run_of(name))
+            StreamFolder(self.session, stream, acting=True).make_claim(draft)
             self.yarn.start(frozenset(stream.tags(1)))
             self.engine.complete_epoch(spec)
 

@@ -1,29 +1,37 @@
-"""The files of a stream's folder, and what housekeeping knows of them."""
+"""The files of a stream's folder and of its orders, and what housekeeping knows of them."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.contract import claim_file, desired_file, ended_file, fence_name
+from airflow_kstream.model.contract import claim_file, ended_file, fence_name
 from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.orders import order_name
+from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.policy.streams.housekeeping import FolderFacts, Kept
+from tests.simulated.servers import CLUSTER
 from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
 NOW = START + 400 * DAY
 OLD = NOW - 31 * DAY
-KEPT = Kept(claims=10, desired=10, records=3, words=10)
+KEPT = Kept(claims=10, records=3, orders=10)
 STOPPED = Desired(DesiredState.STOPPED, at=OLD)
 DRAFT = ".claim-0123456789ab"
 
 
-def files(generations: int, words: int = 1, at: datetime = OLD, *more: str) -> dict[str, datetime | None]:
-    """Return a folder with so many generations and words of persons."""
+def files(generations: int, at: datetime = OLD, *more: str) -> dict[str, datetime | None]:
+    """Return a folder with so many generations."""
     numbers = range(1, generations + 1)
     of_generations = [name for number in numbers for name in (claim_file(number), fence_name(number, f"nonce{number}"))]
     ended = [ended_file(number) for number in numbers]
-    return dict.fromkeys((*of_generations, *ended, *(desired_file(number + 1) for number in range(words)), *more), at)
+    return dict.fromkeys((*of_generations, *ended, *more), at)
+
+
+def order_path(subject: object, number: int = 1, user: str = "streamer") -> str:
+    """Return where this user's order on a stream's id lies, or on ALL_STREAMS."""
+    return f"{CLUSTER.state_dir}/{folder_name(FolderKind.ORDERS, user)}/{order_name(str(subject), number)}"
 
 
 def facts(generations: int = 2, **changed: Any) -> FolderFacts:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.model.checkpoint_owner import Owner
+from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs
+from airflow_kstream.model.checkpoint_owner import Owner, Ownership
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG
 from airflow_kstream.model.plan import Report
@@ -37,8 +37,8 @@ US = Owner("orders", CLUSTER.state_dir, CLUSTER.default_fs)
 class Interrupted(SimHdfs):
     """An HDFS that counts its requests; before request number `at`, something else happens, once.
 
-    `renamed` happens after each rename, and may raise. One that `ignores_options` of a rename, as HttpFS does, answers
-    that it succeeded, and did nothing.
+    `renamed` happens after each rename onto nothing, and may raise. One that `ignores_options` of a rename, as HttpFS
+    does, answers that it succeeded, and did nothing.
     """
 
     at: int = 0
@@ -46,44 +46,68 @@ class Interrupted(SimHdfs):
     asked: int = 0
     renamed: Callable[[str], object] = lambda target: None
     ignores_options: bool = False
+    answering: bool = False
 
     def status(self, path: str) -> FileStatus:
-        self._ask()
-        return super().status(path)
+        with self._request():
+            return super().status(path)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
-        self._ask()
-        inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
-        children = sorted({name.partition("/")[0] for name in inside})
-        return tuple(replace(SimHdfs.status(self, f"{path}/{child}"), name=child) for child in children)
+        with self._request():
+            return super().list(path)
 
-    def read(self, path: str) -> str:
-        self._ask()
-        SimHdfs.status(self, path)
-        return self.files[path][0]
+    def read(self, path: str, at_most: int = LONGEST_TEXT) -> str:
+        with self._request():
+            return super().read(path, at_most)
 
     def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
-        self._ask()
-        super().write(path, content, overwrite=overwrite, permission=permission)
+        with self._request():
+            super().write(path, content, overwrite=overwrite, permission=permission)
 
     def make_folder(self, path: str, permission: str = "750") -> None:
-        self._ask()
+        with self._request():
+            super().make_folder(path, permission)
+
+    def close_folder(self, path: str, permission: str = "755") -> None:
+        with self._request():
+            super().close_folder(path, permission)
 
     def rename_onto_nothing(self, source: str, target: str) -> None:
-        self._ask()
-        if self.ignores_options:
-            return
-        if target in self.files:
-            raise Conflict(target)
-        SimHdfs.status(self, source)
-        self.files[target] = self.files.pop(source)
+        with self._request():
+            if self.ignores_options:
+                return
+            super().rename_onto_nothing(source, target)
         self.renamed(target)
 
-    def delete(self, path: str, *, recursive: bool = False) -> bool:
-        self._ask()
-        return super().delete(path, recursive=recursive)
+    def rename_over(self, source: str, target: str) -> None:
+        with self._request():
+            super().rename_over(source, target)
 
-    def _ask(self) -> None:
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        with self._request():
+            return super().delete(path, recursive=recursive)
+
+    def kept(self) -> Callable[[], None]:
+        """Return what brings all files back as they are now."""
+        files, modes, owners = dict(self.files), dict(self.modes), dict(self.owners)
+
+        def bring_back() -> None:
+            self.files, self.modes, self.owners = dict(files), dict(modes), dict(owners)
+
+        return bring_back
+
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        """Count what is asked from outside, not what one answer asks itself."""
+        inside, self.answering = self.answering, True
+        try:
+            if not inside:
+                self._count()
+            yield
+        finally:
+            self.answering = inside
+
+    def _count(self) -> None:
         self.asked += 1
         happens, due = self.happens, self.asked == self.at
         if happens and due:
@@ -100,6 +124,9 @@ def hdfs(life: Life) -> Interrupted:
 
 
 def subject(life: Life, spec: StreamSpec, state_dir: str = CLUSTER.state_dir, filesystem: str = "") -> StreamRun:
+    """Return a run of this stream in a session of its own, as the user who sends the requests now."""
+    life.hdfs.modes.setdefault(state_dir, "755")
+    life.hdfs.owners.setdefault(state_dir, life.hdfs.whoami)
     cluster = replace(CLUSTER, state_dir=state_dir, default_fs=filesystem or CLUSTER.default_fs)
     session = replace(life.run.session, cluster=cluster, hdfs=cast(Hdfs, life.hdfs))
     return StreamRun(session, spec, life.engine)
@@ -109,8 +136,20 @@ def supervise(run: StreamRun, mode: Mode = Mode.ENSURE) -> Report:
     return Reconciler(run, tell=lambda line: None).run(mode)
 
 
+def newest(run: StreamRun, checkpoint: str = HERE) -> Ownership | None:
+    """Return the newest entry, regardless of its author."""
+    lock = CheckpointLock(run.session.hdfs, checkpoint)
+    return next((lock.read(file) for file in lock.files()), None)
+
+
+def give(run: StreamRun, to: Owner, checkpoint: str = HERE) -> None:
+    """Write the next entry, as the user who sends the requests now."""
+    lock = CheckpointLock(run.session.hdfs, checkpoint)
+    lock.give([file.number for file in lock.files()], to)
+
+
 def owner(run: StreamRun, checkpoint: str = HERE) -> Owner | None:
-    entry = CheckpointLock(run.session.hdfs, checkpoint).newest()
+    entry = newest(run, checkpoint)
     return entry.owner if entry and not entry.released else None
 
 

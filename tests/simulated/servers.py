@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS, kept
+from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
@@ -63,47 +65,77 @@ class SimClock:
 
 @dataclass
 class SimHdfs:
-    """Files by path; a folder is what has a file. It knows no checkpoints: an engine that reads Spark's fails here.
+    """Files by path; a folder is what has a file or was made. It knows no checkpoints: an engine that reads Spark's
+    fails here.
 
     `owners` are those of folders that were made and of files that were written; another user writes in no such folder
-    unless its mode lets everybody. `at_request` is told each request and its path before the answer: it can raise, or
-    let something happen meanwhile.
+    unless its mode lets everybody, and deletes nobody's files where it has the sticky bit. `acls` are the paths with an
+    ACL, whose `entries` are told if this NameNode `keeps_acls`. Of a listing, `most_rows` are kept. `at_request` is
+    told each request and its path before the answer: it can raise, or let something happen meanwhile.
     """
 
     clock: SimClock
     files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     servers: str = "http://nn:9870"
-    modes: dict[str, str] = field(default_factory=dict)
+    modes: dict[str, str] = field(default_factory=lambda: {"/": "755", CLUSTER.state_dir: "755"})
     whoami: str = "streamer"
     refused: tuple[str, ...] = ()
-    owners: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=lambda: {"/": "hdfs", CLUSTER.state_dir: "streamer"})
     at_request: Callable[[str, str], object] = lambda request, path: None
+    acls: set[str] = field(default_factory=set)
+    most_rows: int = MOST_ROWS
+    entries: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    keeps_acls: bool = True
+    groups: dict[str, str] = field(default_factory=dict)
 
     def user(self) -> str:
         return self.whoami
+
+    @contextmanager
+    def as_user(self, user: str) -> Iterator[SimHdfs]:
+        """Let another user send the requests meanwhile."""
+        before, self.whoami = self.whoami, user
+        try:
+            yield self
+        finally:
+            self.whoami = before
 
     def now(self) -> datetime:
         return self.clock.now()
 
     def status(self, path: str) -> FileStatus:
         self.at_request("status", path)
-        if path not in self.files and path != "/" and not any(name.startswith(path + "/") for name in self.files):
+        if path not in self.files and not self._is_folder(path):
             raise NotFound(path)
         return self._status(path, "")
 
+    def _is_folder(self, path: str) -> bool:
+        return path in self.modes or any(name.startswith(path + "/") for name in self.files)
+
     def _status(self, path: str, name: str) -> FileStatus:
-        owner = self.owners.get(path, self.whoami)
+        owner = self.owners.get(path, "streamer")
         if path not in self.files:
             mode = self.modes.get(path, "755")
-            return FileStatus(name, 0, self.now(), is_folder=True, owner=owner, permission=mode)
+            modified = max(
+                (at for file, (_, at) in self.files.items() if file.startswith(path + "/")), default=self.now()
+            )
+            group = self.groups.get(path, "supergroup")
+            return FileStatus(name, 0, modified, True, mode, owner, path in self.acls, group)
         text, modified = self.files[path]
-        return FileStatus(name, len(text), modified, is_folder=False, owner=owner)
+        return FileStatus(name, len(text), modified, False, self.modes.get(path, "644"), owner)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         self.at_request("list", path)
-        start = path + "/"
-        children = {name[len(start) :].partition("/")[0] for name in self.files if name.startswith(start)}
+        start = path.rstrip("/") + "/"
+        there = (*self.files, *self.modes)
+        children = {name[len(start) :].partition("/")[0] for name in there if name.startswith(start)} - {""}
         return tuple(self._status(start + child, child) for child in sorted(children))
+
+    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
+        return tuple(entry for entry in self.list(path) if entry.name > after and wanted(entry))
+
+    def listing(self, path: str, prefix: str = "") -> Listing:
+        return Listing(*kept([[entry for entry in self.list(path) if entry.name.startswith(prefix)]], self.most_rows))
 
     def check_access(self, path: str, action: str) -> None:
         """Refuse what `refused` names, by its end."""
@@ -114,22 +146,31 @@ class SimHdfs:
     def names(self, path: str) -> frozenset[str]:
         return frozenset(file.name for file in self.list(path))
 
-    def read(self, path: str) -> str:
+    def read(self, path: str, at_most: int = LONGEST_TEXT) -> str:
         self.at_request("read", path)
         if self.status(path).is_folder:
             raise InvalidInput("it is a folder", tried=f"read {path}")
+        if len(self.files[path][0]) > at_most:
+            raise InvalidInput(f"it is longer than {at_most} bytes", tried=f"read {path}")
         try:
             return self.files[path][0].encode().decode()
         except UnicodeEncodeError:
             raise InvalidInput("it is no text", tried=f"read {path}") from None
 
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        self.at_request("read", path)
+        self.status(path)
+        return self.files[path][0].encode(errors="surrogateescape")[offset : offset + length]
+
     def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
         self.at_request("write", path)
         # What is no text stays what it is, until somebody reads it.
         text = content.decode(errors="surrogateescape") if isinstance(content, bytes) else content
-        if path in self.files and not overwrite:
+        if (path in self.files and not overwrite) or (path not in self.files and self._is_folder(path)):
             raise Conflict(path)
         self._require_rights(path)
+        if self.owners.get(path, self.whoami) != self.whoami:
+            raise Denied(f"Permission denied: user={self.whoami}, access=WRITE, inode={path}", tried=f"write {path}")
         self.owners.setdefault(path, self.whoami)
         self.files[path] = (text, self.now())
 
@@ -143,6 +184,37 @@ class SimHdfs:
         self.modes.setdefault(path, permission)
         self.owners.setdefault(path, self.whoami)
 
+    def close_folder(self, path: str, permission: str = "755") -> None:
+        self.at_request("close", path)
+        self._require_owner(path, "close")
+        self.modes[path] = permission
+        self.acls.discard(path)
+
+    def change_mode(self, path: str, permission: str) -> None:
+        self._require_owner(path, "change the mode of")
+        self.modes[path] = permission
+
+    def acl(self, path: str) -> tuple[str, ...] | None:
+        return self.entries.get(path, ()) if self.keeps_acls else None
+
+    def change_acl(self, path: str, entries: str) -> None:
+        """Set an ACL. The mask is made of all entries, and stands in the mode in the group's place."""
+        self._require_owner(path, "change the ACL of")
+        given = dict(entry.rsplit(":", 1) for entry in entries.split(","))
+        kept = dict(entry.rsplit(":", 1) for entry in self.entries.get(path, ()))
+        acl = kept | {key: rights for key, rights in given.items() if key not in {"user:", "other:"}}
+        mask = "".join(letter if any(letter in rights for rights in acl.values()) else "-" for letter in "rwx")
+        self.entries[path] = tuple(f"{key}:{rights}" for key, rights in acl.items())
+        digits = (given.get("user:", "rwx"), mask, given.get("other:", "---"))
+        octal = "".join(str(sum(4 >> "rwx".index(one) for one in each if one != "-")) for each in digits)
+        self.modes[path] = self.modes[path][:-3] + octal
+        self.acls.add(path)
+
+    def _require_owner(self, path: str, tried: str) -> None:
+        if self.owners.get(path, "streamer") != self.whoami:
+            words = f"Permission denied. user={self.whoami} is not the owner of inode={path}"
+            raise Denied(words, tried=f"{tried} {path}")
+
     def rename_onto_nothing(self, source: str, target: str) -> None:
         if target in self.files:
             raise Conflict(target)
@@ -152,8 +224,13 @@ class SimHdfs:
         self.at_request("rename", target)
         self.status(source)
         self._require_rights(target)
-        self.files[target] = self.files.pop(source)
-        self.owners[target] = self.owners.pop(source, self.whoami)
+        self.owners.pop(target, None)
+        for path in [path for path in self.files if path == source or path.startswith(source + "/")]:
+            self.files[target + path.removeprefix(source)] = self.files.pop(path)
+        for told in (self.owners, self.modes):
+            for path in [path for path in told if path == source or path.startswith(source + "/")]:
+                told[target + path.removeprefix(source)] = told.pop(path)
+        self.owners.setdefault(target, self.whoami)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         self.at_request("delete", path)
@@ -161,9 +238,20 @@ class SimHdfs:
         if gone and gone != [path] and not recursive:
             raise Conflict(f"{path} is non empty", tried=f"delete {path}")
         for name in gone:
+            self._require_not_sticky(name)
             del self.files[name]
             self.owners.pop(name, None)
-        return bool(gone)
+        folders = [name for name in self.modes if name == path or name.startswith(path + "/")]
+        for name in folders:
+            del self.modes[name]
+            self.owners.pop(name, None)
+        return bool(gone or folders)
+
+    def _require_not_sticky(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        may = {self.owners.get(path, self.whoami), self.owners.get(folder, self.whoami)}
+        if self.modes.get(folder, "755")[:-3] == "1" and self.whoami not in may:
+            raise Denied(f"Permission denied by sticky bit: user={self.whoami}, path={path}", tried=f"delete {path}")
 
     def new_token(self, renewer: str) -> str:
         now = self.now()

@@ -73,7 +73,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A freeze: who looks into `folder` after `since` must not act before `until`."""
+    """A freeze: who looks into the state_dir `folder` after `since` must not act before `until`."""
 
     folder: str
     since: float
@@ -244,7 +244,9 @@ class Checks:
         said = [word for word in self.words if word.folder == folder and word.said and word.ended is not None]
         against = DesiredState.RUNNING not in self.wanted(folder)
         last = max((word.ended or 0.0 for word in said), default=None)
-        if against and last is not None and self.looked.get((by, folder), 0.0) > last:
+        # Orders lie beside the folder: a look lists the state_dir first.
+        looked = min(self.looked.get((by, place), 0.0) for place in (folder, folder.rpartition("/")[0]))
+        if against and last is not None and looked > last:
             self.broken(WORD_LOST, f"{by} claims generation {number} though a person wants it stopped or held")
 
     def _unfenced(self, path: str, number: int, by: str) -> None:

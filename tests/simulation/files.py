@@ -69,10 +69,13 @@ class Files:
 
     def write(self, path: str, content: bytes, now: int, *, overwrite: bool, permission: str = "644") -> None:
         parent, name = _split(path)
-        children = self.make_folder(parent, now).children
+        folder = self.make_folder(parent, now)
+        children = folder.children
         assert children is not None
         if name in children and not overwrite:
             raise Refused("FileAlreadyExistsException", f"{path} for client already exists")
+        if name not in children:
+            folder.modified = now
         children[name] = Entry(now, content, permission=permission)
         self._tell(path, appeared=True)
 

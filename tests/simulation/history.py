@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.registry import registered
 from tests.simulation.checks import STUCK, WORD_LOST, Violation
 from tests.simulation.happenings import HAPPENINGS
 from tests.simulation.people import Keeper, read_by_a_program
@@ -148,8 +148,7 @@ def _ask_for_the_last_word(world: World) -> None:
             continue
 
         def read(session: ClusterSession, stream: StreamId = stream) -> DesiredState:
-            folder = StreamFolder(session.hdfs, stream)
-            return folder.desired(folder.names()).state
+            return registered(session, stream).desired().state
 
         state = read_by_a_program(world, world.cluster(state_dir), read)
         if state not in allowed:

@@ -9,12 +9,14 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.contract import ended_file
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.policy.streams.reconcile import Mode
 from tests.simulated.ended_lives import BARE, BRISK, FAILED, end, recorded
 from tests.simulated.life import Life
 from tests.simulated.restarts import HOUR, MINUTE, dark, outage
+from tests.simulated.servers import CLUSTER
 from tests.simulated.yarn import START
 
 INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
@@ -127,7 +129,7 @@ class TestSeveralStreams:
     def test_a_fleet_costs_each_stream_a_few_requests(self, life: Life) -> None:
         """Folders that changed lately, and none of them with this error: at most twenty are listed."""
         for number in range(100):
-            life.hdfs.write(f"/kstream/s{number}-00000000/{ended_file(1)}", "no JSON")
+            life.hdfs.write(f"{StreamId(f's{number}', CLUSTER.state_dir).folder}/{ended_file(1)}", "no JSON")
         life.begin()
         end(life, INFRASTRUCTURE)
         asked: list[tuple[str, str]] = []

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.registry import registered
 from tests.simulated.ended_lives import BRISK, GREEN, Changing, keep, recorded
 from tests.simulated.life import Life
 from tests.simulated.restarts import HOUR, MINUTE
@@ -27,7 +28,7 @@ def test_a_breaker_fails_the_watch_even_if_each_end_needed_nobody(life: Life) ->
     phases = keep(life, ends=13, diagnostics=INFRASTRUCTURE)
     assert Phase.ENDED in phases
     assert phases.index(Phase.ENDED) > 3
-    assert life.run.folder.desired(life.run.folder.names()).at is None, "nobody wrote a desired state"
+    assert registered(life.run.session, life.run.id).desired().at is None, "nobody wrote a desired state"
 
 
 def test_a_changed_spec_goes_back_once_and_then_the_pace_alone_decides(life: Life) -> None:

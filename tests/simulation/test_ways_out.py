@@ -16,6 +16,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import NodeVerdict
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.orders import order_name
 from airflow_kstream.model.plan import Phase, Refuse
 from airflow_kstream.model.queue import Queue, Queues
 from airflow_kstream.model.stream import OnChange, StreamSpec
@@ -30,13 +31,14 @@ from airflow_kstream.supervise.streams.brake import Brake
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.restarts import dead
-from tests.simulated.servers import CLUSTER
-from tests.simulated.yarn import TICKET_SPEC, containers, watched
+from tests.simulated.servers import CLUSTER, session_of
+from tests.simulated.yarn import STREAM, TICKET_SPEC, containers, watched
 
 FIRST, SECOND, THIRD = (f"application_1_000{number}" for number in (1, 2, 3))
 (CHECKPOINT,) = SPEC.checkpoints
 FOLDER, EPOCHS, BACKUP = Life().run.id.folder, f"{CHECKPOINT}/epochs.json", "/backup/epochs.json"
 OWNER, CLAIM = f"{CHECKPOINT}/_kstream/owner-000001", f"{FOLDER}/gen-000001"
+ORDER = f"{CLUSTER.state_dir}/orders.streamer/{order_name(str(STREAM), 1)}"
 ADOPT = "`kstream streams adopt SPEC.yaml --application-id"
 ACCEPT, TAKE_OVER = "`kstream streams accept SPEC.yaml`", "`kstream streams take-over SPEC.yaml`"
 KILL, START = "`yarn application -kill", "`kstream streams start orders`"
@@ -183,7 +185,9 @@ def lack(obstacle: str) -> Act:
 
 
 def become_another_user(life: Life) -> None:
+    """Declare another principal: a new task logs in as it."""
     life.hdfs.whoami = life.yarn.whoami = "billing"
+    life.run = replace(life.run, session=session_of(life.hdfs, life.yarn))
 
 
 def hand_the_folder_on(life: Life) -> None:
@@ -205,12 +209,11 @@ def as_another_stream(*acts: Act) -> Act:
 
 
 def freeze(life: Life) -> None:
-    life.hdfs.write(f"{CLUSTER.state_dir}/other/gen-000001", "")
-    Brake(life.run.session.hdfs, CLUSTER.state_dir).freeze(timedelta(days=1), "a new NameNode")
+    Brake(life.run.session).freeze(timedelta(days=1), "a new NameNode")
 
 
 def unfreeze(life: Life) -> None:
-    Brake(life.run.session.hdfs, CLUSTER.state_dir).lift("done")
+    Brake(life.run.session).lift("done")
 
 
 def hold(life: Life) -> None:
@@ -342,7 +345,7 @@ REFUSED = (
             (f"`hdfs dfs -rm -r {file}",),
             (remove(file),),
         )
-        for file in (f"{FOLDER}/desired-000001.json", f"{FOLDER}/accepted-000002", OWNER)
+        for file in (ORDER, f"{FOLDER}/accepted-000002", OWNER)
     ),
 )
 
@@ -476,7 +479,7 @@ def test_a_stream_that_is_left_as_it_is_says_which_word_starts_it(life: Life, wa
 
 @pytest.mark.parametrize(
     "trouble",
-    [(*DEAD, write(CLAIM, '"version": 2', '"version": 3')), (*DEAD, write(OWNER, '"version": 1', '"version": 3'))],
+    [(*DEAD, write(CLAIM, '"version": 3', '"version": 4')), (*DEAD, write(OWNER, '"version": 1', '"version": 3'))],
 )
 def test_what_a_newer_program_wrote_asks_for_an_upgrade(life: Life, trouble: tuple[Act, ...]) -> None:
     do(life, trouble)
@@ -497,3 +500,16 @@ def test_a_container_that_outlives_its_application_has_two_ways_out() -> None:
     assert "End those processes on that node" in refused.why
     assert "restart its NodeManager" in refused.why
     assert not any(isinstance(verdicts[verdict], Refuse) for verdict in (NodeVerdict.COMPLETE, NodeVerdict.RESTARTED))
+
+
+def test_a_folder_of_an_earlier_format_is_left_as_it_is_and_says_what_takes_it_over(life: Life) -> None:
+    do(life, (begin, commit, write(CLAIM, '"version": 3', '"version": 2')))
+    files = dict(life.hdfs.files)
+    assert life.begin().phase is Phase.RUNNING
+    assert alive(life) == [FIRST]
+    fail(FIRST)(life)
+    wait(timedelta(hours=1))(life)
+    with pytest.raises(KstreamError, match=r"earlier format \(version 2\).*`kstream streams adopt`") as refused:
+        life.begin()
+    assert "upgrade" not in str(refused.value)
+    assert life.hdfs.files == files

@@ -135,8 +135,12 @@ class _Operations:
     def listing(self) -> Reply:
         entry = self.files.get(self.path)
         children = {"": entry} if entry.children is None else entry.children
-        listed = [_status(name, child) for name, child in sorted(children.items())]
-        return Reply(200, {"FileStatuses": {"FileStatus": listed}})
+        after = self.request.params.get("startAfter", "")
+        # The NameNode sorts by bytes.
+        names = sorted((name for name in children if not after or name.encode() > after.encode()), key=str.encode)
+        listed = [_status(name, children[name]) for name in names]
+        page = {"partialListing": {"FileStatuses": {"FileStatus": listed}}, "remainingEntries": 0}
+        return Reply(200, {"DirectoryListing": page})
 
     def home(self) -> Reply:
         return Reply(200, {"Path": "/user/streamer"})
@@ -161,6 +165,10 @@ class _Operations:
     def make_folder(self) -> Reply:
         self.files.make_folder(self.path, self.namespace.stamp(), self.request.params.get("permission", "755"))
         return Reply(200, {"boolean": True})
+
+    def set_permission(self) -> Reply:
+        self.files.get(self.path).permission = self.request.params["permission"]
+        return Reply(200)
 
     def rename(self) -> Reply:
         target, options = self.request.params["destination"], self.request.params.get("renameoptions")
@@ -209,7 +217,8 @@ class Operation:
 _EVERYWHERE = ("op", "doas", "user.name", "namenoderpcaddress", "data")
 OPERATIONS: Mapping[str, Operation] = {
     "GETFILESTATUS": Operation("GET", _Operations.status),
-    "LISTSTATUS": Operation("GET", _Operations.listing),
+    # Each folder fits on its page.
+    "LISTSTATUS_BATCH": Operation("GET", _Operations.listing, ("startAfter",)),
     "CHECKACCESS": Operation("GET", _Operations.right, ("fsaction",)),
     "GETHOMEDIRECTORY": Operation("GET", _Operations.home),
     "OPEN": Operation("GET", _Operations.content, ("offset", "length", "buffersize")),
@@ -217,6 +226,7 @@ OPERATIONS: Mapping[str, Operation] = {
         "PUT", _Operations.create, ("overwrite", "permission", "blocksize", "replication", "buffersize")
     ),
     "MKDIRS": Operation("PUT", _Operations.make_folder, ("permission",)),
+    "SETPERMISSION": Operation("PUT", _Operations.set_permission, ("permission",)),
     "RENAME": Operation("PUT", _Operations.rename, ("destination", "renameoptions")),
     "DELETE": Operation("DELETE", _Operations.delete, ("recursive",)),
     "GETDELEGATIONTOKEN": Operation("GET", _Operations.new_token, ("renewer", "kind", "service")),

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.freeze import freeze_folder
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.brake import Brake
@@ -69,7 +68,7 @@ def freezes(world: World, happening: Happening) -> None:
     """Let a person freeze the cluster for so many seconds; the word replaces an earlier one."""
 
     def heard() -> None:
-        world.checks.brakes.append(Frozen(freeze_folder(STATE_DIR), world.now, began + happening.seconds))
+        world.checks.brakes.append(Frozen(STATE_DIR, world.now, began + happening.seconds))
 
     began = world.now
     lasts = timedelta(seconds=happening.seconds)
@@ -83,7 +82,7 @@ def unfreezes(world: World, happening: Happening) -> None:
 def _brake(world: World, what: str, say: Callable[[Brake], object], heard: Callable[[], object]) -> None:
     # From the first moment on an earlier word may be replaced.
     world.checks.brakes.clear()
-    Speaker(world, what, lambda run: say(Brake(run.session.hdfs, STATE_DIR)), heard).start()
+    Speaker(world, what, lambda run: say(Brake(run.session)), heard).start()
 
 
 def accepts(world: World, happening: Happening) -> None:

@@ -187,7 +187,8 @@ class World:
             manager = NodeManager(node, self.yarn, self._runs, self.plan.firewall)
             self.wire.servers[manager.address] = manager
         self.files.listeners.append(self._on_file)
-        for folder in ("/tmp", "/user/streamer", "/data"):
+        state_dirs = {state_dir for _, state_dir in self.plan.keepers}
+        for folder in ("/tmp", "/user/streamer", "/data", *sorted(state_dirs)):
             self.files.make_folder(folder, 0)
         self.files.write("/apps/orders.py", b"", 0, overwrite=False)
 
@@ -234,7 +235,7 @@ class World:
         return Fault(aimed.kind, aimed.seconds) if aimed else None
 
     def _seen(self, request: Request) -> None:
-        if request.params.get("op") == "LISTSTATUS":
+        if request.params.get("op") == "LISTSTATUS_BATCH":
             folder = request.path.removeprefix("/webhdfs/v1")
             self.checks.looked[request.program, folder] = self.now
             if (program := current()) and program is not program.process:

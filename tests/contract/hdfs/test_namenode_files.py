@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import timedelta
+from getpass import getuser
 
 import pytest
 
@@ -47,17 +48,20 @@ def test_a_file_is_created_once_and_overwritten_on_request(hdfs: Hdfs, folder: s
     assert hdfs.read(f"{folder}/file") == "second"
 
 
-def test_the_word_of_a_freeze_is_a_file_that_another_principal_reads(
-    hdfs: Hdfs, superuser: LeaseSession, folder: str
+def test_another_principal_reads_a_freeze_and_lifts_it_by_a_file_of_its_own(
+    owner: LeaseSession, superuser: LeaseSession, folder: str
 ) -> None:
-    word = Brake(hdfs, folder).freeze(timedelta(hours=1), "a new NameNode")
-    assert Brake(superuser.base.hdfs, folder).newest() == word
-    lifted = Brake(superuser.base.hdfs, folder).lift("it is in service")
-    assert Brake(hdfs, folder).newest() == lifted
+    ours, theirs = owner.base.at(folder), superuser.base.at(folder)
+    frozen = Brake(ours).freeze(timedelta(hours=1), "a new NameNode")
+    assert frozen.by.startswith(f"{getuser()}@")
+    assert Brake(theirs).newest() == frozen
+    lifted = Brake(theirs).lift("it is in service")
+    assert Brake(ours).newest() == lifted
+    assert (lifted.number, "HDFS user hdfs" in lifted.by) == (2, True)
+    assert ours.hdfs.names(folder) == {f"orders.{getuser()}", "orders.hdfs"}
 
 
 def test_a_folder_is_made_with_the_sticky_bit_and_says_so(hdfs: Hdfs, folder: str) -> None:
-    """A stream that is held before its first claim has a folder with the rights of its state_dir."""
     hdfs.make_folder(f"{folder}/shared", "1777")
     assert hdfs.status(f"{folder}/shared").permission == "1777"
 

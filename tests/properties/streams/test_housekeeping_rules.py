@@ -5,28 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.contract import (
-    claim_file,
-    desired_file,
-    generation_of_file,
-    newest_claim,
-    newest_desired,
-    stop_marker,
-)
+from airflow_kstream.model.contract import claim_file, generation_of_file, newest_claim, stop_marker
 from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.policy.streams.housekeeping import (
-    FolderFacts,
-    cleaning,
-)
+from airflow_kstream.model.orders import ALL_STREAMS, order_name, order_of
+from airflow_kstream.policy.streams.housekeeping import FolderFacts, cleaning, cleaning_of_orders
 from tests.simulated.folders import DAY, DRAFT, KEPT, MONTH, NOW, OLD, facts, files
 from tests.simulated.yarn import STREAM
 
 
 @st.composite
 def any_facts(draw: st.DrawFn) -> FolderFacts:
-    generations, words = draw(st.integers(0, 14)), draw(st.integers(0, 14))
+    generations = draw(st.integers(0, 14))
     times = st.integers(0, 90).map(lambda days: NOW - days * DAY)
-    there = {name: draw(times) for name in files(generations, words, OLD, DRAFT, stop_marker(generations))}
+    there = {name: draw(times) for name in files(generations, OLD, DRAFT, stop_marker(generations))}
     number = st.integers(0, generations)
     return facts(
         generations,
@@ -36,6 +27,7 @@ def any_facts(draw: st.DrawFn) -> FolderFacts:
         living={f"application_1_{at}": at for at in draw(st.sets(number, max_size=2))},
         owned=draw(st.sampled_from([(), ("/data/orders",)])),
         doubt=draw(st.sampled_from(["", "", "no answer"])),
+        strangers=draw(st.sampled_from([{}, {}, {"gen-000099": "mallory"}])),
     )
 
 
@@ -45,11 +37,22 @@ def test_no_facts_let_go_of_what_somebody_needs(facts: FolderFacts) -> None:
     gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in removals}
     if STREAM.folder in gone:
         assert facts.declared is False
-        assert not any((facts.living, facts.owned, facts.doubt))
+        assert not any((facts.living, facts.owned, facts.doubt, facts.strangers))
         assert facts.desired.state is DesiredState.STOPPED or facts.claim is None
         assert gone == {*facts.files, STREAM.folder}
     else:
         assert claim_file(newest_claim(facts.files)) not in gone
-        assert desired_file(newest_desired(facts.files) or 0) not in gone
         assert not {generation_of_file(name) for name in gone} & set(facts.living.values())
     assert all(at and NOW - at > MONTH for name, at in facts.files.items() if name in gone)
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from([str(STREAM), ALL_STREAMS]), st.integers(1, 40)), st.integers(0, 90)))
+def test_no_clean_up_takes_the_last_order_on_anything(given_days_ago: dict[tuple[str, int], int]) -> None:
+    orders = {order_name(*order): NOW - days * DAY for order, days in given_days_ago.items()}
+    removals = cleaning_of_orders("/kstream/orders.ann", {**orders, "notes.txt": OLD}, NOW, MONTH, KEPT).removals
+    gone = {removal.path.rpartition("/")[2] for removal in removals}
+    left = set(given_days_ago) - {order_of(name) for name in gone}
+    assert {subject for subject, _ in left} == {subject for subject, _ in given_days_ago}
+    for subject, _ in given_days_ago:
+        assert order_name(subject, max(each for of, each in given_days_ago if of == subject)) not in gone
+    assert gone <= set(orders)

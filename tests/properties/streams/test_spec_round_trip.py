@@ -202,7 +202,7 @@ def test_a_spec_that_passes_the_checks_is_read_back_from_its_plain_data_and_a_cl
         return
     plain = json.loads(json.dumps(spec.to_mapping()))
     assert StreamSpec.from_mapping(plain) == spec.checked() == spec
-    assert read_spec(plain, version=2) == of_a_claim(spec)
+    assert read_spec(plain) == of_a_claim(spec)
 
 
 @given(specs)
@@ -212,7 +212,7 @@ def test_a_declaration_passes_the_checks_unchanged(spec: StreamSpec) -> None:
 
 @given(specs)
 def test_a_declaration_is_read_back_from_a_claim(spec: StreamSpec) -> None:
-    assert read_spec(json.loads(json.dumps(spec.to_mapping())), version=2) == of_a_claim(spec)
+    assert read_spec(json.loads(json.dumps(spec.to_mapping()))) == of_a_claim(spec)
 
 
 @given(st.one_of(st.integers(-100, 100), st.floats(), _durations(timedelta()).map(timedelta.total_seconds), _TEXT))

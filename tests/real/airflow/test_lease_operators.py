@@ -190,7 +190,8 @@ def test_a_task_fails_with_the_reason_when_its_principal_may_not_probe_the_holde
     """No Airflow is running. The file is old enough and idle, so there is no good reason to leave it open."""
     leave_open(minicluster, [READABLE], size=10)
     await_leases_worn_off(minicluster)
-    extra = {name: value for name, value in asdict(fields(minicluster, "watcher")).items() if value}
+    stranger = fields(minicluster, "watcher", state_dir="/user/watcher")
+    extra = {name: value for name, value in asdict(stranger).items() if value}
     monkeypatch.setenv("AIRFLOW_CONN_STRANGER", json.dumps({"conn_type": "kstream", "extra": extra}))
     context = _Context()
 

@@ -13,7 +13,7 @@ import yaml
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.baseline import Baseline
-from airflow_kstream.model.cluster_facts import ClusterFacts, DriverFacts, EffectiveConf, SparkClient
+from airflow_kstream.model.cluster_facts import ClusterFacts, DriverFacts, EffectiveConf, SparkClient, StateDirFacts
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.policy.doctor.baseline import without_accepted
@@ -33,9 +33,12 @@ TODAY = date(2026, 12, 1)
 
 @pytest.fixture(scope="module")
 def facts(minicluster: Minicluster) -> ClusterFacts:
-    with cluster(minicluster, "watcher") as opened, open_session(opened, opened.watcher) as session:
+    with cluster(minicluster, "supervisor") as opened, open_session(opened, opened.watcher) as session:
+        found = cluster_facts(session)
+        assert isinstance(found.state_dir, StateDirFacts)
         # Those of other tests' streams, which the cluster still knows.
-        return replace(cluster_facts(session), streams=(), impersonations=())
+        empty = replace(found.state_dir, folders=(), strangers={})
+        return replace(found, streams=(), impersonations=(), state_dir=empty)
 
 
 def test_every_finding_on_the_default_minicluster_is_written_down_and_accepted(facts: ClusterFacts) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.freeze import freeze_folder
+from airflow_kstream.model.orders import ALL_STREAMS
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -41,7 +42,9 @@ def test_a_frozen_cluster_changes_nothing_until_it_is_lifted(minicluster: Minicl
         assert "is frozen until" in frozen.words
         # Two words, so that the second is the one that counts.
         assert kstream("freeze", "--reason", "a newer NameNode", "--for", "20m").code == 0
-        assert len(supervisor.session.hdfs.names(freeze_folder(supervisor.session.cluster.state_dir))) >= 2
+        order = supervisor.session.orders.newest(ALL_STREAMS, (), supervisor.session.state.look())
+        assert order is not None
+        assert (order.author, order.number >= 2) == (getuser(), True)
 
         request_restart(supervisor.subject, "a new jar")
         report = supervisor.run(Mode.WATCH)

@@ -14,6 +14,7 @@ import yaml
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.connection import cluster_of
@@ -26,6 +27,7 @@ from tests.live.cli import Ran, ran
 from tests.live.streams import await_that, fields, rate_stream
 
 STATE_DIR = f"/user/{getuser()}/housekeeping"
+ORDERS = folder_name(FolderKind.ORDERS, getuser())
 WEEK = TokenLifetimes(timedelta(days=1), timedelta(days=7))
 DRAFT = ".claim-0123456789ab"
 
@@ -64,6 +66,7 @@ def _kept(minicluster: Minicluster, folder: Path) -> Iterator[Kept]:
     declared.mkdir()
     (declared / "kept.yaml").write_text("name: kept")
     with cluster_of("minicluster", connection) as cluster, open_session(cluster, cluster.watcher) as session:
+        session.hdfs.make_folder(STATE_DIR, "755")
         yield Kept(session, file, declared)
         session.hdfs.delete(STATE_DIR, recursive=True)
 
@@ -80,8 +83,8 @@ def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept
     assert young.out.startswith("gone stays: it changed ")
     assert young.out.endswith("0 files and folders would go; nothing was removed\n")
     hdfs.write(f"{stays.folder}/{DRAFT}", "half")
-    for stream in (gone, stays):
-        kept.age(stream.folder)
+    for folder in (gone.folder, stays.folder, f"{STATE_DIR}/{ORDERS}"):
+        kept.age(folder)
     before = {stream: hdfs.names(stream.folder) for stream in (gone, stays)}
     # A ResourceManager that has just started proves no absence.
     await_that(lambda: "would remove" in kept.clean().out, "the ResourceManager's word counts")
@@ -94,7 +97,7 @@ def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept
     done = kept.clean("--yes")
     assert done.code == 0, done.out + done.err
     assert sorted(line.split()[1] for line in done.out.splitlines() if line.startswith("removed ")) == shown
-    assert hdfs.names(STATE_DIR) == {str(stays)}
+    assert hdfs.names(STATE_DIR) == {str(stays), ORDERS}
     assert hdfs.names(stays.folder) == before[stays] - {DRAFT}
 
 

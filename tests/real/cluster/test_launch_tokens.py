@@ -55,7 +55,8 @@ def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluste
 
 
 def claimed(session: ClusterSession, candidate: ClaimDraft) -> Any:
-    return StreamFolder(session.hdfs, StreamId(candidate.spec.name, session.cluster.state_dir)).make_claim(candidate)
+    stream = StreamId(candidate.spec.name, session.cluster.state_dir)
+    return StreamFolder(session, stream, acting=True).make_claim(candidate)
 
 
 def test_the_clusters_lifetimes_tell_about_anybodys_application(minicluster: Minicluster, tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def kstream(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def stranger(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """`kstream leases` as a user that may read the files and not write them."""
-    return commands_as(minicluster, "watcher", tmp_path_factory.mktemp("cluster"))
+    """`kstream leases` as a user that may read the files and not write them, with a state_dir of its own."""
+    return commands_as(minicluster, "watcher", tmp_path_factory.mktemp("cluster"), state_dir="/user/watcher")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import claim_file, desired_file
+from airflow_kstream.model.authors import Authored
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.diagnosis import Outcome
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import DesiredState, StreamId
@@ -25,7 +26,6 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.triage import triage_generation
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
@@ -48,9 +48,7 @@ from tests.live.streams import (
 ODD_CLAIMS = {
     "odd-broken": "no claim",
     "odd-newer": '{"version": 99, "nonce": "n"}',
-    "odd-first": (Path(__file__).parents[2] / "unit" / "streams" / "claims" / "ticket.json")
-    .read_text()
-    .replace('"orders"', '"odd-first"'),
+    "odd-older": '{"version": 1, "nonce": "n"}',
 }
 
 
@@ -158,7 +156,10 @@ def test_a_stream_is_held_before_it_was_ever_submitted(minicluster: Minicluster)
             set_desired(supervisor.subject, state, "not before Monday")
             report = supervisor.run()
             assert (report.phase, report.generation, report.application) == (phase, 0, None)
-        assert supervisor.subject.folder.names() == {desired_file(1), desired_file(2)}
+        assert supervisor.subject.folder.names() == frozenset()
+        order = supervisor.subject.folder.newest_order(Authored(), supervisor.session.state.look())
+        assert order is not None
+        assert (order.author, order.number) == (getuser(), 2)
 
 
 def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
@@ -221,7 +222,7 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
                 hdfs.delete(StreamId(name, state_dir).folder, recursive=True)
     assert "gen-000001 can't be understood: it is no JSON" in found["odd-broken"]["why"]
     assert "its claim is of version 99" in found["odd-newer"]["why"]
-    assert (found["odd-first"]["step"], found["odd-first"]["generation"]) == ("note", 1)
+    assert "its folder is of an earlier format (version 1), which is not read" in found["odd-older"]["why"]
     assert found["beside"]["why"].endswith("is RUNNING; its claim doesn't tell its lifetimes")
     assert found["beside"]["horizon"] == "token_max_lifetime"
     assert found["beside"]["horizon_seconds"] > 0
@@ -265,7 +266,7 @@ def test_an_application_whose_fence_was_taken_cannot_start_late(minicluster: Min
             waiting = look(supervisor.session, spec)
             assert waiting.claim is not None
             assert waiting.current is not None
-            StreamFolder(supervisor.session.hdfs, supervisor.stream).take_fence(waiting.claim.fence)
+            supervisor.subject.folder.take_fence(waiting.claim.fence)
         finally:
             minicluster.resume("nodemanager")
         late = waiting.current.id

@@ -141,7 +141,7 @@ def generation(minicluster: Minicluster, tmp_path: Path) -> Iterator[str]:
     spec = rate_stream("token-sensor", TicketCredentials())
     with access_as(minicluster, "streamer") as session:
         stream = StreamId(spec.name, session.cluster.state_dir)
-        StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
+        StreamFolder(session, stream, acting=True).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token"), stream.tags(1)) as app:
             yield app
         session.hdfs.delete(stream.folder, recursive=True)
@@ -191,7 +191,7 @@ class TestOfAStream:
         )
         with access_as(minicluster, "streamer") as session:
             stream = StreamId(spec.name, session.cluster.state_dir)
-            StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
+            StreamFolder(session, stream, acting=True).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
             with pytest.raises(AirflowFailException, match="gets new tokens with its keytab"):
                 poked(stream="token-own")
             session.hdfs.delete(stream.folder, recursive=True)

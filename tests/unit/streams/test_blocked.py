@@ -146,7 +146,7 @@ def dead_with_lost_positions(life: Life) -> None:
 def frozen(life: Life) -> None:
     due(life)
     life.hdfs.write(f"{CLUSTER.state_dir}/other/gen-000001", "")
-    Brake(life.run.session.hdfs, CLUSTER.state_dir).freeze(timedelta(days=1), "a new NameNode")
+    Brake(life.run.session).freeze(timedelta(days=1), "a new NameNode")
 
 
 def killed(life: Life) -> None:

@@ -31,6 +31,7 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 from airflow_kstream.supervise.tokens.launch import launch_tokens
+from tests.simulated.folders import order_path
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import TICKET_SPEC, WEEK
 
@@ -71,7 +72,7 @@ class House:
 
     def start(self, spec: StreamSpec) -> None:
         stream = StreamId(spec.name, CLUSTER.state_dir)
-        StreamFolder(self.session.hdfs, stream).make_claim(ClaimDraft(1, "nonce1", spec, WEEK, {}, "test"))
+        StreamFolder(self.session, stream, acting=True).make_claim(ClaimDraft(1, "nonce1", spec, WEEK, {}, "test"))
         self.yarn.start(frozenset(stream.tags(1)))
 
     def path(self, name: str, file: str = "gen-000001") -> str:
@@ -114,7 +115,7 @@ def take_the_credentials_out(house: House) -> None:
 
 
 def make_newer(house: House) -> None:
-    house.change("sales", version=3)
+    house.change("sales", version=4)
 
 
 def take_the_lifetimes_out(house: House) -> None:
@@ -125,7 +126,7 @@ def take_the_lifetimes_out(house: House) -> None:
 TROUBLES = {
     break_json: "gen-000001 can't be understood: it is no JSON; nothing is done for this stream until somebody has",
     take_the_credentials_out: "is RUNNING; what was submitted is not known: the claim's spec lacks credentials",
-    make_newer: "left alone: what was submitted is not known: its claim is of version 3, and this program",
+    make_newer: "left alone: what was submitted is not known: its claim is of version 4, and this program",
     take_the_lifetimes_out: "is RUNNING; its claim doesn't tell its lifetimes",
     add_a_field_to_the_spec: "application_1_0002 is RUNNING",
 }
@@ -176,7 +177,7 @@ def test_its_checkpoint_is_still_kept_for_it(trouble: Any) -> None:
 def test_another_stream_is_reconciled_and_stopped_beside_it(trouble: Any) -> None:
     house = House()
     trouble(house)
-    spec = declared_at_last(house.session, StreamId("orders", CLUSTER.state_dir))
+    spec = declared_at_last(house.session, StreamId("orders", CLUSTER.state_dir)).spec
     supervisor = Reconciler(run_of(house, spec), tell=lambda line: None)
     assert supervisor.plan()[1] == Settled(Phase.RUNNING, "application_1_0001 is RUNNING")
     set_desired(supervisor.subject, DesiredState.STOPPED, "test")
@@ -246,9 +247,10 @@ def test_lifetimes_are_looked_up_once_and_not_at_each_round() -> None:
 
 def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     house = House()
-    house.write("sales", "held, please", "desired.json")
+    path = order_path(StreamId("sales", CLUSTER.state_dir))
+    house.hdfs.write(path, "held, please")
     verdicts = house.verdicts()
-    assert "desired.json can't be understood: it is no JSON" in verdicts["sales"].why
+    assert f"{path} of streamer can't be understood: it is no JSON" in verdicts["sales"].why
     assert isinstance(verdicts["orders"].step, Settled)
     assert isinstance(Reconciler(run_of(house, spec_of("third"))).plan()[1], Submit)
 
@@ -256,7 +258,7 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
 def test_a_request_to_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:
     house = House()
     make_newer(house)
-    with pytest.raises(InvalidInput, match="its claim is of version 3"):
+    with pytest.raises(InvalidInput, match="its claim is of version 4"):
         declared_at_last(house.session, StreamId("sales", CLUSTER.state_dir))
 
 
@@ -265,10 +267,10 @@ def test_a_dead_application_under_a_newer_claim_keeps_its_files_without_successo
     make_newer(house)
     house.yarn.end("application_1_0002", ApplicationState.FAILED)
     house.clock.ahead = timedelta(days=8)
-    files = set(house.hdfs.files)
+    folder = house.hdfs.names(house.path("sales", "")[:-1])
     with pytest.raises(Conflict, match="upgrade this program"):
         Reconciler(run_of(house, spec_of("sales")), tell=lambda line: None).run()
-    assert set(house.hdfs.files) == files
+    assert house.hdfs.names(house.path("sales", "")[:-1]) == folder
     assert len(house.yarn.applications(ALL_STREAMS_TAG)) == 2
 
 

@@ -15,19 +15,17 @@ import pytest
 
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, Missing, Position
+from airflow_kstream.model.generation import Age, Claim, Desired, DesiredState, Missing, Position
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.orders import OrderFile
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import Change
-from airflow_kstream.model.stream import KeytabCredentials, OnChange, StreamSpec
+from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.model.stream_policies import (
-    HeartbeatPolicy,
     RestartPolicy,
-    StopPolicy,
-    SubmitPolicy,
     WatchPolicy,
 )
 from airflow_kstream.policy.streams.heartbeat import verified
@@ -43,6 +41,7 @@ from airflow_kstream.supervise.streams.formats import (
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application, watched
 
 OLD = Path(__file__).with_name("claims")
+ORDER = OrderFile("/kstream/orders.streamer/x.json", "orders-1", 7, "streamer", START)
 DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))
 RESTARTING = replace(TICKET_SPEC, on_change=OnChange.RESTART)
 
@@ -80,62 +79,29 @@ def step(world: SimulatedYarn, mode: Mode = Mode.ENSURE, spec: StreamSpec = REST
     return next_step(spec, world.look(), watched(world.look()), mode)
 
 
-class TestWhatCommit7cddc87Wrote:
-    def test_its_block_of_18_durations_is_read_into_the_groups_of_today(self) -> None:
-        spec = old("keytab", 7).spec
-        assert isinstance(spec, StreamSpec)
-        assert spec.credentials == KeytabCredentials("streamer/edge@EXAMPLE.COM", "/etc/streamer.keytab")
-        assert spec.restart == RestartPolicy(0.5, 0.05, timedelta(hours=2), timedelta(days=30), timedelta(seconds=67))
-        assert spec.stop == StopPolicy(
-            timedelta(minutes=4),
-            timedelta(minutes=3),
-            timedelta(seconds=61),
-            timedelta(seconds=62),
-            timedelta(seconds=45),
-        )
-        assert spec.submit == SubmitPolicy(timedelta(seconds=63), timedelta(seconds=64))
-        assert spec.heartbeat == HeartbeatPolicy(timedelta(seconds=65), timedelta(seconds=68), 5.0)
-        assert spec.watch == WatchPolicy(timedelta(seconds=16), timedelta(seconds=3), timedelta(seconds=66))
-        assert spec.deploy.executors == 4
-        assert spec.on_change is OnChange.RESTART
+class TestAnEarlierVersion:
+    """Nothing of it is read but its generation, and nothing of it is touched."""
 
-    def test_its_facts_are_known(self) -> None:
-        claim = old("keytab", 7)
-        assert (claim.missing, claim.newer, claim.doubt) == (frozenset(), False, "")
-        assert (claim.generation, claim.nonce, claim.lifetimes) == (7, "nonce7", WEEK)
-        assert claim.positions == {CHECKPOINT: Position("q", 3, 2)}
-        assert claim.key == KeyVersion(3, "abc")
-        adopted = old("adopted", 2)
-        assert (adopted.adopted, adopted.started, adopted.submitted_by_us) == ("application_1_0001", START, False)
+    @pytest.mark.parametrize("name", ["keytab", "adopted", "ticket"])
+    def test_it_is_refused_in_one_sentence_that_names_the_way_out(self, name: str) -> None:
+        claim = old(name, 7)
+        assert (claim.generation, claim.age, claim.foreign, claim.spec_fingerprint) == (7, Age.OLDER, True, "")
+        assert "its folder is of an earlier format (version 1), which is not read" in claim.doubt
+        assert "`kstream streams adopt` takes over what runs" in claim.doubt
 
-    @pytest.mark.parametrize("changed", [RESTARTING, replace(RESTARTING, arguments=("--fast",))])
-    def test_a_stream_that_it_started_is_not_restarted_under_on_change_restart(self, changed: StreamSpec) -> None:
-        """A fingerprint by other rules can't show a change of the declaration."""
+    def test_what_runs_under_it_is_watched_and_told_of(self) -> None:
         claim = old("ticket")
-        next_step = step(running_under(claim), spec=changed)
+        next_step = step(running_under(claim))
         assert isinstance(next_step, Settled)
         assert next_step.phase is Phase.RUNNING
-        assert spec_change(changed, claim).change is Change.UNKNOWN
-        assert "made by another version" in spec_change(changed, claim).words[0]
+        assert "left alone: what was submitted is not known: its folder is of an earlier format" in next_step.why
+        assert spec_change(RESTARTING, claim).change is Change.UNKNOWN
 
-    def test_what_differs_for_certain_is_named_and_a_masked_secret_is_not(self) -> None:
-        spec = old("keytab", 7).spec
-        assert isinstance(spec, StreamSpec)
-        declared = replace(
-            spec, arguments=("--slow",), conf={**spec.conf, "spark.ssl.keyPassword": SecretRef("conn:orders")}
-        )
-        assert spec_change(declared, old("keytab", 7)).fields == ("arguments",)
-
-    def test_a_negative_duration_that_it_accepted_is_read_as_the_default(self) -> None:
-        """faults.md D1: such a claim kept every stream of its state_dir from being submitted, stopped or held."""
-        assert '"look_every": "-1s"' in (OLD / "negative_duration.json").read_text()
-        spec = old("negative_duration").spec
-        assert isinstance(spec, StreamSpec)
-        assert spec.watch == WatchPolicy()
-
-    def test_its_word_for_a_desired_state_is_read(self) -> None:
-        text = '{"wish": "stopped", "restart_through": 3, "by": "ann", "reason": "why"}'
-        assert read_desired(text, START) == Desired(DesiredState.STOPPED, 3, "ann", START, "why")
+    def test_a_dead_one_is_a_refusal(self) -> None:
+        next_step = step(dead_under(written(version=2)))
+        assert isinstance(next_step, Refuse)
+        assert "its folder is of an earlier format (version 2)" in next_step.why
+        assert "kstream streams adopt" in next_step.why
 
 
 class TestWhatThisVersionWrites:
@@ -147,12 +113,12 @@ class TestWhatThisVersionWrites:
             DRAFT.positions,
             DRAFT.key,
         )
-        assert (claim.missing, claim.newer) == (frozenset(), False)
+        assert (claim.missing, claim.age, claim.foreign) == (frozenset(), Age.CURRENT, False)
         assert spec_change(TICKET_SPEC, claim).change is Change.NONE
 
     def test_a_desired_state_is_read_back(self) -> None:
         text = written_desired(Desired(DesiredState.HELD, 4, reason="why"), "ann", "nonce1")
-        assert read_desired(text, START) == Desired(DesiredState.HELD, 4, "ann", START, "why")
+        assert read_desired(text, ORDER) == Desired(DesiredState.HELD, 4, "ann", START, "why", "streamer", 7)
 
     def test_a_changed_declaration_is_restarted_under_on_change_restart(self) -> None:
         next_step = step(running_under(written()), spec=replace(RESTARTING, arguments=("--fast",)))
@@ -169,6 +135,25 @@ class TestFieldsThatAreUnknownOrMissing:
             fields["spec"][block]["colour"] = "blue"
         claim = read_claim(json.dumps(fields), 1, START)
         assert (claim.spec, claim.doubt) == (TICKET_SPEC, "")
+
+    def test_a_negative_duration_is_read_as_the_default(self) -> None:
+        """Such a claim once kept every stream of its state_dir from being submitted, stopped or held."""
+        fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        fields["spec"]["watch"]["look_every"] = "-1s"
+        spec = read_claim(json.dumps(fields), 1, START).spec
+        assert isinstance(spec, StreamSpec)
+        assert spec.watch == WatchPolicy()
+
+    def test_what_differs_for_certain_is_named_where_a_fingerprint_is_of_other_rules(self) -> None:
+        kept = replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": SecretRef("conn:orders")})
+        claim = replace(
+            read_claim(written_claim(replace(DRAFT, spec=kept), "me"), 1, START), spec_fingerprint="0:by other rules"
+        )
+        changed = spec_change(replace(kept, arguments=("--slow",)), claim)
+        assert (changed.change, changed.fields) == (Change.UNKNOWN, ("arguments",))
+        assert "made by another version" in changed.words[0]
+        next_step = step(running_under(claim), spec=replace(RESTARTING, arguments=("--fast",)))
+        assert isinstance(next_step, Settled), "a fingerprint by other rules can't show a change of the declaration"
 
     def test_a_missing_policy_has_its_default(self) -> None:
         fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
@@ -231,25 +216,36 @@ class TestFieldsThatAreUnknownOrMissing:
 
 
 class TestANewerVersion:
-    CLAIM = written(version=3)
+    CLAIM = written(version=4)
 
     def test_it_is_watched_and_told_of(self) -> None:
         next_step = step(running_under(self.CLAIM))
         assert isinstance(next_step, Settled)
         assert next_step.phase is Phase.RUNNING
         assert (
-            "left alone: what was submitted is not known: its claim is of version 3, and this program" in next_step.why
+            "left alone: what was submitted is not known: its claim is of version 4, and this program" in next_step.why
         )
         assert (ends := horizon_of(TICKET_SPEC, running_under(self.CLAIM).look()))
         assert ends.reason is HorizonReason.UNKNOWN
 
+    def test_a_dead_one_is_a_refusal_that_says_who_may_start_it(self) -> None:
+        next_step = step(dead_under(self.CLAIM))
+        assert isinstance(next_step, Refuse)
+        assert "start it where it was claimed, or upgrade this program" in next_step.why
+
+
+class TestAnotherVersion:
+    @pytest.mark.parametrize("version", [2, 4])
     @pytest.mark.parametrize("mode", Mode)
     @pytest.mark.parametrize("wanted", DesiredState)
     @pytest.mark.parametrize("again", [0, 1])
     @pytest.mark.parametrize("days", [0, 6, 8])
-    def test_it_is_never_acted_upon(self, mode: Mode, wanted: DesiredState, again: int, days: int) -> None:
+    def test_it_is_never_acted_upon(
+        self, version: int, mode: Mode, wanted: DesiredState, again: int, days: int
+    ) -> None:
+        claim = written(version=version)
         second = application(1, ApplicationState.RUNNING, number=2)
-        worlds = [running_under(self.CLAIM), dead_under(self.CLAIM), running_under(self.CLAIM), dead_under(self.CLAIM)]
+        worlds = [running_under(claim), dead_under(claim), running_under(claim), dead_under(claim)]
         worlds[2].applications.append((1, second))
         worlds[3].applications.clear()
         for world in worlds:
@@ -257,14 +253,10 @@ class TestANewerVersion:
             world.desired = Desired(wanted, again, "somebody")
             assert not isinstance(step(world, mode), Submit | Stop | Kill | GiveUp)
 
-    def test_a_dead_one_is_a_refusal_that_says_who_may_start_it(self) -> None:
-        next_step = step(dead_under(self.CLAIM))
-        assert isinstance(next_step, Refuse)
-        assert "start it where it was claimed, or upgrade this program" in next_step.why
-
-    def test_a_newer_desired_state_is_no_wish_to_run(self) -> None:
-        with pytest.raises(InvalidInput, match="it is of version 3, and this program reads up to 2"):
-            read_desired('{"version": 3, "state": "running"}', START)
+    @pytest.mark.parametrize("version", [1, 2, 4])
+    def test_a_desired_state_of_it_is_no_wish_to_run(self, version: int) -> None:
+        with pytest.raises(InvalidInput, match=f"it is of version {version}, and this program reads 3"):
+            read_desired(json.dumps({"version": version, "state": "running"}), ORDER)
 
 
 @pytest.mark.parametrize(
@@ -274,10 +266,10 @@ class TestANewerVersion:
         ("gen", "it is no JSON"),
         ("[" * 100_000, "it is no JSON"),
         ("[]", "it is no JSON object"),
-        ("{}", "it lacks the nonce"),
+        ('{"version": 3}', "it lacks the nonce"),
         ('{"version": "two"}', "its version is 'two'; allowed is a number from 1"),
         ('{"version": 0}', "its version is 0"),
-        ('{"version": 2, "nonce": 7}', "it lacks the nonce"),
+        ('{"version": 3, "nonce": 7}', "it lacks the nonce"),
     ],
 )
 def test_what_is_no_claim_is_refused_in_a_sentence(text: str, says: str) -> None:
@@ -285,7 +277,7 @@ def test_what_is_no_claim_is_refused_in_a_sentence(text: str, says: str) -> None
         read_claim(text, 1, START)
 
 
-@pytest.mark.parametrize("text", ['{"state": "running"}', '{"version": 2, "state": "gone"}', '{"version": 2}', "{"])
+@pytest.mark.parametrize("text", ['{"state": "running"}', '{"version": 3, "state": "gone"}', '{"version": 3}', "{"])
 def test_a_desired_state_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        read_desired(text, START)
+        read_desired(text, ORDER)

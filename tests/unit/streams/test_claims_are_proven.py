@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus
 from airflow_kstream.model.contract import claim_file, fence_name, is_draft, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
@@ -72,11 +72,11 @@ class LosesReplies(SimHdfs):
         super().rename_onto_nothing(source, target)
         raise self.said("of the repeated request")
 
-    def read(self, path: str) -> str:
+    def read(self, path: str, at_most: int = LONGEST_TEXT) -> str:
         if "/gen-" in path and self.reads:
             self.reads -= 1
             raise Unavailable("the reply was lost")
-        return super().read(path)
+        return super().read(path, at_most)
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Interrupted(SimHdfs):
 
 
 def claim(hdfs: SimHdfs, nonce: str, generation: int = 1) -> Claim:
-    folder = StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM)
+    folder = StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True)
     return folder.make_claim(ClaimDraft(generation, nonce, TICKET_SPEC, WEEK, {}, "test"))
 
 
@@ -168,7 +168,7 @@ def test_the_second_of_two_claimers_loses_and_leaves_nothing_behind() -> None:
 def test_a_claimer_that_slept_through_many_generations_gets_no_forgotten_number() -> None:
     """A clean-up deletes old claims, so nothing stands in its way any more; the newest claim does."""
     hdfs = Interrupted(SimClock())
-    folder = StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM)
+    folder = StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True)
 
     def many_generations() -> None:
         for generation in range(1, 13):
@@ -198,7 +198,7 @@ class AnswersToReplace(SimHdfs):
 @pytest.mark.parametrize("said", [Conflict, NotFound, Unavailable])
 def test_a_stop_marker_that_stands_is_written_whatever_the_server_said(said: type[KstreamError]) -> None:
     hdfs = AnswersToReplace(SimClock(), said=said, does=True)
-    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
+    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True).ask_to_stop(1, "test")
     assert stop_marker(1) in names(hdfs)
 
 
@@ -206,14 +206,14 @@ def test_a_stop_marker_that_stands_is_written_whatever_the_server_said(said: typ
 def test_a_stop_marker_that_does_not_stand_is_an_error(said: type[KstreamError]) -> None:
     hdfs = AnswersToReplace(SimClock(), said=said)
     with pytest.raises(said, match="nothing was renamed"):
-        StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
+        StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True).ask_to_stop(1, "test")
 
 
 def test_a_stop_that_another_supervisor_has_begun_needs_no_marker_of_ours() -> None:
     """HttpFS replaces nothing, and says false."""
     hdfs = AnswersToReplace(SimClock(), said=Conflict)
     hdfs.write(f"{STREAM.folder}/{stop_marker(1)}", "theirs")
-    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
+    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True).ask_to_stop(1, "test")
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -249,7 +249,7 @@ def test_a_claim_that_is_made_while_a_long_folder_is_listed_has_its_fence(life: 
     hdfs = Paged(life.clock)
     life.use(hdfs)
     draft = ClaimDraft(1, "nonce", SPEC, WEEK, {}, "another supervisor")
-    claim = StreamFolder(life.run.session.hdfs, life.run.id).make_claim(draft)
+    claim = life.run.folder.make_claim(draft)
     hdfs.pieces = 0
     observation = observe(life.run)
     assert observation.claim == claim

@@ -20,8 +20,6 @@ from tests.simulated.servers import SimHdfs
 DRAFTS = (
     ".claim-0123456789ab",
     ".fence-0123456789ab",
-    ".desired-0123456789ab",
-    ".desired.json.0123456789abcdef0123456789abcdef",
     ".stop-000001.0123456789abcdef0123456789abcdef",
     ".started-000001.0123456789abcdef0123456789abcdef.tmp",
     ".failed-000001.0123456789abcdef0123456789abcdef.tmp",
@@ -124,7 +122,7 @@ def test_markers_go_when_the_resourcemanager_forgets_their_applications(life: Li
 
 def test_a_file_of_another_user_that_may_not_be_deleted_stops_no_clean_up(life: Life, hdfs: Counting) -> None:
     """A person without the stream's own rights wrote it, into a folder that only its writers clear."""
-    theirs = write(life, ".desired-0123456789ab")
+    theirs = write(life, ".accepted-000002.0123456789abcdef0123456789abcdef")
     ours = write(life, ".claim-0123456789ab")
     life.clock.ahead += timedelta(hours=2)
     hdfs.denied = theirs

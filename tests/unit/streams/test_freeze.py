@@ -12,11 +12,14 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import ended_file, stop_marker
-from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, SubmissionFailed, Unavailable
-from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, SubmissionFailed, Unavailable
+from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.orders import ALL_STREAMS
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SubmitOutcome
@@ -28,31 +31,30 @@ from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import own
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
+from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
-from tests.simulated.servers import CLUSTER, SimHdfs
+from tests.simulated.servers import CLUSTER, SimHdfs, session_of
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
 
-HOUR, FOUR_HOURS = timedelta(hours=1), timedelta(hours=4)
+HOUR, FOUR_HOURS, WEEK_LONG = timedelta(hours=1), timedelta(hours=4), timedelta(days=7)
 FIRST = "application_1_0001"
 
 
-@pytest.fixture(autouse=True)
-def state_dir(life: Life) -> None:
-    """A brake needs a state_dir that is there."""
-    life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
-
-
-def brake(life: Life) -> Brake:
-    return Brake(life.run.session.hdfs, CLUSTER.state_dir)
+def brake(life: Life, user: str = "") -> Brake:
+    """Return the brake in the hands of the stream's user or of another one."""
+    session = life.run.session
+    if user:
+        session = replace(session_of(life.hdfs, life.yarn), identity=Identity(f"{user}@EXAMPLE.COM"))
+    return Brake(session)
 
 
 def freeze(life: Life, lasts: timedelta = FOUR_HOURS) -> Freeze:
     return brake(life).freeze(lasts, "a new NameNode")
 
 
-def files_of_the_stream(life: Life) -> dict[str, str]:
-    folder = freeze_folder(CLUSTER.state_dir)
-    return {path: text for path, (text, _) in life.hdfs.files.items() if not path.startswith(folder)}
+def files_but_orders(life: Life) -> dict[str, str]:
+    orders = f"{CLUSTER.state_dir}/orders."
+    return {path: text for path, (text, _) in life.hdfs.files.items() if not path.startswith(orders)}
 
 
 def running(yarn: SimulatedYarn) -> None:
@@ -123,11 +125,11 @@ def test_a_requested_restart_waits_for_the_end_of_the_freeze(life: Life) -> None
     life.begin()
     life.request_restart()
     word = freeze(life)
-    before = files_of_the_stream(life)
+    before = files_but_orders(life)
     report = life.reconcile()
     assert (report.phase, report.application, report.done) == (Phase.FROZEN, FIRST, ())
     assert report.freeze == str(word)
-    assert files_of_the_stream(life) == before
+    assert files_but_orders(life) == before
     assert not life.watch().calls_for_action
     life.clock.ahead += FOUR_HOURS
     assert life.watch().calls_for_action
@@ -274,30 +276,152 @@ def test_a_persons_explicit_word_goes_through_a_freeze(life: Life) -> None:
     assert not life.yarn.apps[FIRST].alive
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("no JSON", "it is no JSON"),
-        ('{"version": 99, "until": "2000-01-01T00:00:00+00:00"}', "is of version 99"),
-        ('{"version": 2, "until": "tomorrow"}', "does not tell until when it holds"),
-    ],
-)
-def test_a_word_that_cannot_be_read_is_a_freeze_until_somebody_lifts_it(life: Life, text: str, why: str) -> None:
+UNREAD = {
+    "no JSON": "it is no JSON",
+    '{"version": 99, "until": "2000-01-01T00:00:00+00:00"}': "is of version 99",
+    '{"version": 3, "until": "tomorrow"}': "does not tell until when it holds",
+}
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_a_word_that_cannot_be_read_is_a_freeze_until_somebody_lifts_it(life: Life, text: str) -> None:
     life.begin()
     life.request_restart()
-    life.hdfs.write(f"{freeze_folder(CLUSTER.state_dir)}/{freeze_file(3)}", text)
+    life.hdfs.write(order_path(ALL_STREAMS, 3), text)
     report = life.reconcile()
     assert report.phase is Phase.FROZEN
-    assert why in report.freeze
+    assert UNREAD[text] in report.freeze
     assert brake(life).lift("it was nonsense").number == 4
     assert life.reconcile().generation == 2
+
+
+def may_not_be_read(life: Life, place: str) -> None:
+    def refused(request: str, path: str) -> None:
+        if request == "read" and place in path:
+            raise Denied("Permission denied: user=streamer, access=READ", tried=f"read {path}")
+
+    life.hdfs.at_request = refused
+
+
+def test_a_word_that_may_not_be_read_is_a_freeze_and_no_longer_than_another(life: Life) -> None:
+    """A supervisor laid it by hand, with a umask that hides it."""
+    life.begin()
+    path = order_path(ALL_STREAMS, 3)
+    life.hdfs.write(path, "hidden")
+    may_not_be_read(life, path)
+    life.request_restart()
+    report = life.reconcile()
+    assert report.phase is Phase.FROZEN
+    assert f"{path} of streamer can't be understood: Permission denied" in report.freeze
+    life.clock.ahead += timedelta(days=7, minutes=1)
+    assert life.reconcile().generation == 2
+
+
+@pytest.mark.parametrize("text", [*UNREAD, '{"version": 3, "until": "9999-12-31T00:00:00+00:00"}'])
+def test_no_word_holds_for_longer_than_seven_days_from_its_own_time(life: Life, text: str) -> None:
+    life.begin()
+    life.hdfs.write(order_path(ALL_STREAMS, 3), text)
+    given = life.hdfs.now()
+    life.clock.ahead += timedelta(days=6, hours=23)
+    life.request_restart()
+    assert life.reconcile().phase is Phase.FROZEN, "and looking renews nothing"
+    assert abs(brake(life).newest().until - given - WEEK_LONG) < timedelta(minutes=1)
+    life.clock.ahead += timedelta(hours=2)
+    assert life.reconcile().generation == 2
+
+
+@pytest.mark.parametrize("text", [*UNREAD, '{"version": 3, "until": "9999-12-31T00:00:00+00:00"}'])
+def test_a_word_whose_time_lies_ahead_counts_from_when_it_was_laid_there(life: Life, text: str) -> None:
+    """Anybody can set the time of a file of his; the NameNode sets that of its folder. Looking renews nothing, in
+    whatever process."""
+    path = order_path(ALL_STREAMS, 3)
+    life.hdfs.files[path] = (text, life.hdfs.now() + timedelta(days=300))
+    laid = life.hdfs.now()
+
+    def newest() -> Freeze:
+        listing = life.run.session.state.look()
+        name = path.split("/")[2]
+        entries = {name: replace(listing.entries[name], modified=laid)}
+        return brake(life).newest(replace(listing, entries=entries))
+
+    for days in (0, 6):
+        life.clock.ahead = timedelta(days=days)
+        assert newest().holds(life.hdfs.now())
+        assert abs(newest().until - laid - WEEK_LONG) < timedelta(minutes=1)
+    life.clock.ahead = timedelta(days=7, minutes=1)
+    assert not newest().holds(life.hdfs.now())
+
+
+def test_where_even_the_folders_time_lies_ahead_a_word_counts_from_the_first_look(life: Life) -> None:
+    """The NameNode's clock was wrong when it was laid there."""
+    life.hdfs.files[order_path(ALL_STREAMS, 3)] = ("no JSON", life.hdfs.now() + timedelta(days=300))
+    kept, seen = brake(life), life.hdfs.now()
+    assert abs(kept.newest().until - seen - WEEK_LONG) < timedelta(minutes=1)
+    life.clock.ahead += timedelta(days=7, minutes=1)
+    assert not kept.newest().holds(life.hdfs.now())
+
+
+class TestWhoMaySpeak:
+    @pytest.mark.parametrize("user", ["hdfs", "ann"])
+    def test_every_supervisor_freezes_and_lifts_what_another_one_froze(self, life: Life, user: str) -> None:
+        life.hdfs.write(f"{CLUSTER.state_dir}/supervisors", "ann # of the night shift\n")
+        life.begin()
+        life.request_restart()
+        with life.hdfs.as_user(user):
+            brake(life, user).freeze(HOUR, "a new NameNode")
+        report = life.reconcile()
+        assert report.phase is Phase.FROZEN
+        assert f"(HDFS user {user})" in report.freeze
+        assert brake(life).lift("done").number == 2
+        assert life.reconcile().generation == 2
+        freeze(life)
+        with life.hdfs.as_user(user):
+            assert brake(life, user).lift("done").number == 4
+
+    @pytest.mark.parametrize("word", ["freeze", "lift"])
+    def test_anybody_else_is_refused_with_the_line_to_add(self, life: Life, word: str) -> None:
+        life.begin()
+        files = {*life.hdfs.files}
+        theirs = brake(life, "ann")
+        say = {"freeze": lambda: theirs.freeze(HOUR, "why not"), "lift": lambda: theirs.lift("why not")}
+        with life.hdfs.as_user("ann"), pytest.raises(Denied) as refused:
+            say[word]()
+        assert "the streams of /kstream obey hdfs, streamer, and ann is none of them" in refused.value.message
+        assert "name ann in a line of /kstream/supervisors" in refused.value.message
+        assert {*life.hdfs.files} == files
+
+    @pytest.mark.parametrize("text", [*UNREAD, '{"version": 3, "until": "9999-12-31T00:00:00+00:00"}'])
+    def test_the_word_of_a_stranger_is_as_if_it_were_not_there(self, life: Life, text: str) -> None:
+        life.begin()
+        life.request_restart()
+        with life.hdfs.as_user("mallory"):
+            life.hdfs.make_folder(f"{CLUSTER.state_dir}/orders.mallory", "755")
+            life.hdfs.write(order_path(ALL_STREAMS, 9, "mallory"), text)
+        report = life.reconcile()
+        assert (report.freeze, report.generation) == ("", 2)
+        assert freeze(life).number == 1
+        assert brake(life).lift("done").number == 2
+
+    def test_a_stranger_who_takes_the_name_of_our_folder_keeps_nobody_from_freezing(self, life: Life) -> None:
+        with life.hdfs.as_user("mallory"):
+            life.hdfs.make_folder(f"{CLUSTER.state_dir}/orders.streamer", "755")
+            life.hdfs.write(order_path(ALL_STREAMS, 9), "no JSON")
+        assert freeze(life).number == 1
+        assert life.begin().phase is Phase.FROZEN
+
+    @pytest.mark.parametrize("name", ["freeze/freeze-000001.json", "freeze.json"])
+    def test_a_freeze_of_an_earlier_format_is_not_read(self, life: Life, name: str) -> None:
+        life.hdfs.write(f"{CLUSTER.state_dir}/{name}", '{"version": 2, "until": "9999-12-31T00:00:00+00:00"}')
+        assert life.begin().phase is Phase.RUNNING
 
 
 def test_a_supervisor_that_cannot_read_the_brake_does_nothing(life: Life) -> None:
     @dataclass
     class HidesTheBrake(SimHdfs):
-        def names(self, path: str) -> frozenset[str]:
-            raise Unavailable("no NameNode answers")
+        def list(self, path: str) -> tuple[FileStatus, ...]:
+            if "/orders." in path:
+                raise Unavailable("no NameNode answers")
+            return super().list(path)
 
     life.begin()
     life.request_restart()
@@ -354,9 +478,8 @@ class Interrupted(SimHdfs):
 
 
 def test_of_two_persons_at_once_both_are_heard_and_the_slower_one_counts(life: Life) -> None:
-    earlier = life.hdfs
-    other = Brake(life.run.session.hdfs, CLUSTER.state_dir)
-    life.use(Interrupted(life.clock, earlier.files, meanwhile=[lambda: other.freeze(HOUR, "the slow disk")]))
+    other = brake(life)
+    life.use(Interrupted(life.clock, life.hdfs.files, meanwhile=[lambda: other.freeze(HOUR, "the slow disk")]))
     assert freeze(life).number == 2
     assert brake(life).newest().reason == "a new NameNode"
 
@@ -371,7 +494,9 @@ def test_a_word_that_stands_counts_whatever_the_server_replied(life: Life, reply
 def test_old_words_are_forgotten_and_the_newest_never(life: Life) -> None:
     for _ in range(13):
         freeze(life)
-    assert len(life.hdfs.names(freeze_folder(CLUSTER.state_dir))) == 10
+    assert sorted(path for path in life.hdfs.files if "/orders." in path) == [
+        order_path(ALL_STREAMS, number) for number in range(4, 14)
+    ]
     assert brake(life).newest().number == 13
 
 

@@ -11,22 +11,24 @@ import pytest
 
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
-from airflow_kstream.model.contract import desired_file
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState, StreamId
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
+from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
-from tests.simulated.servers import CLUSTER, SimHdfs
+from tests.simulated.servers import CLUSTER, SimHdfs, session_of
 from tests.unit.streams.test_stream_commands import cluster_file
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
-OURS = StreamId(SPEC.name, CLUSTER.state_dir).folder
+ID = StreamId(SPEC.name, CLUSTER.state_dir)
+OURS = ID.folder
 DRAFT = f"{OURS}/.claim-0123456789ab"
+ORDER = order_path(ID)
 
 
 @dataclass
@@ -83,21 +85,31 @@ def checkpoint(hdfs: Hdfs) -> dict[str, object]:
     return {path: file for path, file in hdfs.files.items() if path.startswith("/data/")}
 
 
+def elsewhere(hdfs: Hdfs) -> tuple[str, ...]:
+    """Return what the housekeeper itself keeps of the stream: copies of its declarations, then orders."""
+    copies = f"{CLUSTER.state_dir}/declared.streamer/{ID}"
+    files = [f"{copies}/{file.name}" for file in hdfs.list(copies)]
+    orders = f"{CLUSTER.state_dir}/orders.streamer"
+    given = [f"{orders}/{file.name}" for file in hdfs.list(orders) if file.name.startswith(f"{ID}.")]
+    return (*files, *([copies] if files else []), *given)
+
+
 def test_a_dry_run_changes_nothing_and_the_real_run_removes_exactly_what_it_showed(life: Life, hdfs: Hdfs) -> None:
     before, points = dict(hdfs.files), checkpoint(hdfs)
     shown = housekeeper(life).plan()
     assert (hdfs.files, hdfs.deleted) == (before, [])
-    assert {removal.path for removal in shown.removals} == {*hdfs.list_of(OURS), OURS}
+    assert {removal.path for removal in shown.removals} == {*hdfs.list_of(OURS), OURS, *elsewhere(hdfs)}
     done = clean(life)
     assert done.removals == shown.removals
     assert [*done.removed] == [removal.path for removal in shown.removals]
-    assert hdfs.names(CLUSTER.state_dir) == frozenset()
+    assert not elsewhere(hdfs)
     assert checkpoint(hdfs) == points, "the owner of the data is still known"
     assert life.run.session.hdfs.list(OURS) == ()
 
 
 def test_a_stream_that_comes_back_is_refused_its_data_and_nothing_is_submitted(life: Life, hdfs: Hdfs) -> None:
     clean(life)
+    hdfs.watched = False
     with pytest.raises(Conflict, match="take-over"):
         life.reconcile(Mode.ENSURE)
     assert len(life.yarn.apps) == 1
@@ -115,13 +127,16 @@ def test_nothing_is_gone_where_the_declarations_are_not_known(life: Life, hdfs: 
     assert report.removed == (DRAFT,)
 
 
-@pytest.mark.parametrize("where", ["its own tag", "a stranger's"])
-def test_what_lives_in_yarn_keeps_the_folder(life: Life, hdfs: Hdfs, where: str) -> None:
-    tags = frozenset(StreamId(SPEC.name, CLUSTER.state_dir).tags(1)) | {ALL_STREAMS_TAG}
-    app = life.yarn.start(tags, user="mallory" if where == "a stranger's" else "")
+def test_what_lives_in_yarn_keeps_the_folder(life: Life, hdfs: Hdfs) -> None:
+    app = life.yarn.start(frozenset(StreamId(SPEC.name, CLUSTER.state_dir).tags(1)))
     report = clean(life)
     assert report.removals == ()
     assert report.stays == {SPEC.name: f"{app.id} runs"}
+
+
+def test_an_application_of_a_stranger_with_its_tags_keeps_no_folder(life: Life, hdfs: Hdfs) -> None:
+    life.yarn.start(frozenset(StreamId(SPEC.name, CLUSTER.state_dir).tags(1)), user="mallory")
+    assert OURS in clean(life).removed
 
 
 def test_a_resourcemanager_that_is_away_removes_nothing(life: Life, hdfs: Hdfs) -> None:
@@ -148,18 +163,19 @@ def test_a_stream_that_owns_its_checkpoint_keeps_its_folder(life: Life) -> None:
     assert report.stays[SPEC.name].startswith(f"it owns {SPEC.checkpoints[0]}")
 
 
-@pytest.mark.parametrize("name", ["gen-000001", "desired-000001.json"])
-def test_what_can_not_be_read_stays(life: Life, hdfs: Hdfs, name: str) -> None:
-    hdfs.files[f"{OURS}/{name}"] = ("{", hdfs.files[f"{OURS}/{name}"][1])
+@pytest.mark.parametrize("path", [f"{OURS}/gen-000001", ORDER])
+def test_what_can_not_be_read_stays(life: Life, hdfs: Hdfs, path: str) -> None:
+    hdfs.files[path] = ("{", hdfs.files[path][1])
+    life.use(hdfs)
     report = clean(life)
     assert report.removals == ()
     assert "can't be understood" in report.stays[SPEC.name]
 
 
 def test_a_frozen_cluster_is_shown_and_not_touched(life: Life, hdfs: Hdfs) -> None:
-    Brake(life.run.session.hdfs, CLUSTER.state_dir, "ann").freeze(DAY, "a new NameNode")
+    Brake(life.run.session, "ann").freeze(DAY, "a new NameNode")
     assert len(housekeeper(life).plan().removals) > 1
-    with pytest.raises(Conflict, match="by ann: a new NameNode"):
+    with pytest.raises(Conflict, match=r"by ann \(HDFS user streamer\): a new NameNode"):
         clean(life)
     assert hdfs.deleted == []
 
@@ -167,7 +183,7 @@ def test_a_frozen_cluster_is_shown_and_not_touched(life: Life, hdfs: Hdfs) -> No
 def test_a_freeze_that_begins_meanwhile_ends_it_before_the_next_folder(life: Life, hdfs: Hdfs) -> None:
     draft = f"{CLUSTER.state_dir}/.check-0123456789ab"
     hdfs.files[draft] = ("x", life.clock.now() - 31 * DAY)
-    hdfs.before = lambda: Brake(life.run.session.hdfs, CLUSTER.state_dir, "ann").freeze(DAY, "now")
+    hdfs.before = lambda: Brake(life.run.session, "ann").freeze(DAY, "now")
     with pytest.raises(Conflict):
         clean(life)
     assert hdfs.deleted == [draft]
@@ -188,13 +204,53 @@ def test_a_claim_that_is_made_meanwhile_is_never_deleted(life: Life, hdfs: Hdfs)
 
 
 def test_what_an_interrupted_run_leaves_starts_nothing_and_goes_with_the_next(life: Life, hdfs: Hdfs) -> None:
-    hdfs.away = desired_file(1)
+    hdfs.away = f"{OURS}/gen-000001"
     with pytest.raises(Unavailable):
         clean(life)
-    assert list(hdfs.list_of(OURS)) == [f"{OURS}/{desired_file(1)}"]
-    assert life.run.folder.desired(life.run.folder.names()).state is DesiredState.STOPPED
+    assert list(hdfs.list_of(OURS)) == [f"{OURS}/gen-000001"]
+    folder = life.run.folder
+    order = folder.newest_order(folder.authored(), life.run.session.state.look())
+    assert folder.desired(order).state is DesiredState.STOPPED
     hdfs.away = "no such name"
-    assert clean(life).removed == (f"{OURS}/{desired_file(1)}", OURS)
+    kept = elsewhere(hdfs)
+    assert clean(life).removed == (f"{OURS}/gen-000001", *kept, OURS)
+
+
+def test_old_records_of_our_own_lease_recoveries_go_and_nobody_elses(life: Life, hdfs: Hdfs) -> None:
+    hdfs.watched = False
+    written = {"ann": "leases.ann", "streamer": "leases.streamer", "mallory": "leases.streamer"}
+    records = {user: f"{CLUSTER.state_dir}/{folder}/audit/of-{user}.jsonl" for user, folder in written.items()}
+    for user, path in records.items():
+        with hdfs.as_user(user):
+            hdfs.make_folder(f"{CLUSTER.state_dir}/leases.{user}")
+            hdfs.write(path, "")
+    hdfs.watched = True
+    assert not {*records.values()} & {*clean(life, SPEC.name).removed}
+    life.clock.ahead += 91 * DAY
+    shown = {removal.path for removal in housekeeper(life, SPEC.name).plan().removals}
+    assert shown & {*records.values()} == {records["streamer"]}
+    clean(life, SPEC.name)
+    assert {user for user, path in records.items() if path in hdfs.files} == {"ann", "mallory"}
+
+
+def test_a_strangers_later_orders_make_none_of_ours_old(life: Life, hdfs: Hdfs) -> None:
+    """In a folder that somebody has opened: the order that keeps a stream stopped would go."""
+    with hdfs.as_user("mallory"):
+        hdfs.modes[f"{CLUSTER.state_dir}/orders.streamer"] = "777"
+        for number in range(100, 120):
+            hdfs.write(ORDER.replace("000001", f"{number:06d}"), "")
+    life.clock.ahead += 31 * DAY
+    clean(life, SPEC.name)
+    assert ORDER in hdfs.files
+
+
+def test_another_persons_order_on_a_gone_stream_is_that_persons_to_remove(life: Life, hdfs: Hdfs) -> None:
+    with hdfs.as_user("hdfs"):
+        set_desired(replace(life.run, session=session_of(hdfs, life.yarn)), DesiredState.STOPPED, "enough")
+    hdfs.files = {path: (text, life.clock.now() - 31 * DAY) for path, (text, _) in hdfs.files.items()}
+    clean(life)
+    assert hdfs.list(OURS) == ()
+    assert len(hdfs.list(f"{CLUSTER.state_dir}/orders.hdfs")) == 1
 
 
 def test_a_folder_of_another_principal_is_reported_and_the_others_go(life: Life, hdfs: Hdfs) -> None:
@@ -224,10 +280,12 @@ def test_other_installations_and_foreign_folders_are_not_looked_at(life: Life, h
     other = str(StreamId("payments", "/elsewhere"))
     for path in (f"{other}/gen-000001", "leases-ops/history", "notes/todo"):
         hdfs.files[f"{CLUSTER.state_dir}/{path}"] = ("", life.clock.now() - 400 * DAY)
-    assert all(removal.path.startswith(OURS) for removal in housekeeper(life).plan().removals)
+    ours = (OURS, *elsewhere(hdfs))
+    assert all(removal.path.startswith(ours) for removal in housekeeper(life).plan().removals)
 
 
 def test_a_state_dir_that_is_not_there_is_an_error(life: Life) -> None:
+    life.hdfs.delete(CLUSTER.state_dir)
     with pytest.raises(NotFound):
         housekeeper(life).plan()
 
@@ -236,7 +294,8 @@ def test_a_second_stream_that_is_gone_costs_the_first_nothing(life: Life, hdfs: 
     other = replace(SPEC, name="sales", checkpoints=("/data/sales",))
     run = StreamRun(life.run.session, other, life.engine)
     Reconciler(run, tell=lambda line: None).run(Mode.ENSURE)
-    assert {removal.path.rpartition("/")[0] for removal in clean(life, "clicks").removals} == {OURS, CLUSTER.state_dir}
+    ours = (OURS, *elsewhere(hdfs))
+    assert {path for path in clean(life, "clicks").removed if not path.startswith(ours)} == set()
 
 
 def test_a_folder_of_declarations_without_a_file_proves_nothing(tmp_path: Path) -> None:
@@ -279,7 +338,7 @@ def test_the_command_prints_what_would_go_and_removes_it_only_with_yes(
     code, printed = kstream(*folder, "--yes")
     assert code == 0
     assert f"removed {OURS}/gen-000001 (folder: " in printed
-    assert hdfs.names(CLUSTER.state_dir) == frozenset()
+    assert not elsewhere(hdfs)
     code, printed = kstream(*folder, "--older-than", "2h")
     assert (code, printed.strip()) == (2, "kstream: --older-than is 2h; allowed is 1d to 3660d")
 

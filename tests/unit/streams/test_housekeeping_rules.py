@@ -10,21 +10,20 @@ import pytest
 
 from airflow_kstream.model.contract import (
     claim_file,
-    desired_file,
     ended_file,
     fence_name,
-    number_of_desired,
 )
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.freeze import freeze_file
 from airflow_kstream.model.generation import Desired, DesiredState, Missing
+from airflow_kstream.model.orders import ALL_STREAMS, order_name
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
     RemovalKind,
     cleaning,
     cleaning_age,
-    cleaning_of_brake,
+    cleaning_of_journal,
+    cleaning_of_orders,
     cleaning_of_root,
 )
 from tests.simulated.folders import DAY, DRAFT, KEPT, MONTH, NOW, OLD, STOPPED, facts, files
@@ -35,18 +34,17 @@ def names(facts: FolderFacts) -> list[str]:
     return [removal.path.removeprefix(f"{STREAM.folder}/") for removal in cleaning(facts, MONTH, KEPT).removals]
 
 
-def test_the_folder_of_a_gone_stream_goes_with_its_last_word_and_itself_at_the_end() -> None:
+def test_of_a_gone_stream_the_newest_claim_and_the_folder_go_last() -> None:
     result = cleaning(facts(), MONTH, KEPT)
     assert {removal.kind for removal in result.removals} == {RemovalKind.FOLDER}
-    *_, claim, word, folder = [removal.path for removal in result.removals]
-    assert (claim, word) == (f"{STREAM.folder}/{claim_file(2)}", f"{STREAM.folder}/{desired_file(1)}")
-    assert folder == STREAM.folder
+    *_, claim, folder = [removal.path for removal in result.removals]
+    assert (claim, folder) == (f"{STREAM.folder}/{claim_file(2)}", STREAM.folder)
     assert len(result.removals) == len(files(2)) + 1
 
 
 @pytest.mark.parametrize("desired", [Desired(), STOPPED])
 def test_a_stream_that_never_ran_is_gone(desired: Desired) -> None:
-    assert names(facts(0, desired=desired)) == [desired_file(1), STREAM.folder]
+    assert names(facts(0, desired=desired)) == [STREAM.folder]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,9 @@ def test_a_stream_that_never_ran_is_gone(desired: Desired) -> None:
         ({"desired": Desired(DesiredState.HELD)}, "its desired state is held"),
         ({"living": {"application_1_0001": 2}}, "application_1_0001 runs"),
         ({"owned": ("/data/orders",)}, "it owns /data/orders, which `kstream streams stop orders` releases"),
-        ({"files": {**files(2), desired_file(2): NOW - 29 * DAY}}, "it changed 29d ago"),
+        ({"files": {**files(2), fence_name(3, "late"): NOW - 29 * DAY}}, "it changed 29d ago"),
+        ({"desired": replace(STOPPED, at=NOW - 29 * DAY)}, "a person stopped it 29d ago"),
+        ({"strangers": {"notes.txt": "mallory"}}, "it holds notes.txt of mallory"),
         ({"files": {**files(2), "notes.txt": OLD}}, "it holds notes.txt, which this version does not know"),
         ({"claim": None, "files": files(2)}, "generation 2 left files, and its claim is gone"),
         ({"files": {**files(2), "folder": None}}, "it holds folder, which this version does not know"),
@@ -89,11 +89,9 @@ def test_a_draft_goes_when_its_writer_must_be_dead() -> None:
 
 
 def test_history_goes_as_a_cleanup_after_a_restart_would_delete_it() -> None:
-    gone = names(facts(12, files=files(12, words=12), declared=True))
+    gone = names(facts(12, files=files(12), declared=True))
     assert gone == [
-        *(name for name in sorted(files(2)) if not number_of_desired(name) and not name.startswith("ended")),
-        desired_file(1),
-        desired_file(2),
+        *(name for name in sorted(files(2)) if not name.startswith("ended")),
         *(ended_file(number) for number in range(1, 10)),
     ]
 
@@ -104,18 +102,30 @@ def test_a_generation_that_lives_keeps_its_fence_whatever_its_age() -> None:
     assert {fence_name(2, "nonce2"), fence_name(4, "nonce4")} < set(gone)
 
 
-def test_the_brake_keeps_its_last_words_and_the_root_loses_drafts_alone() -> None:
-    words = {freeze_file(number): OLD for number in range(1, 13)} | {".freeze-0123": OLD, ".freeze-new": NOW, "x": OLD}
-    brake = cleaning_of_brake("/kstream/freeze", words, NOW, MONTH, KEPT)
-    assert [removal.path.rpartition("/")[2] for removal in brake.removals] == [
-        ".freeze-0123",
-        freeze_file(1),
-        freeze_file(2),
+def test_the_last_orders_on_each_subject_stay_and_the_root_loses_drafts_alone() -> None:
+    many = {order_name(ALL_STREAMS, number): OLD for number in range(1, 13)}
+    others = {order_name(str(STREAM), 7): OLD, ".order-0123": OLD, ".order-new": NOW, "x": OLD}
+    orders = cleaning_of_orders("/kstream/orders.ann", {**many, **others}, NOW, MONTH, KEPT)
+    assert [removal.path.rpartition("/")[2] for removal in orders.removals] == [
+        ".order-0123",
+        order_name(ALL_STREAMS, 1),
+        order_name(ALL_STREAMS, 2),
     ]
     root = {".check-0123.first": OLD, ".check-4567": NOW, "README": OLD, "orders-1": None}
     assert [removal.path for removal in cleaning_of_root("/kstream", root, NOW, MONTH).removals] == [
         "/kstream/.check-0123.first"
     ]
+
+
+@pytest.mark.parametrize(("days", "goes"), [(89, False), (91, True)])
+def test_records_of_lease_recoveries_go_after_three_months(days: int, goes: bool) -> None:
+    """Whatever shorter time somebody gives; a longer one counts."""
+    record, at = "20260101T000000Z-abcdef01-000000-intents.jsonl", NOW - days * DAY
+    kept = {"README": at, "20260101T000000Z-abcdef02-000000-intents.jsonl": NOW, "old.jsonl": None}
+    for older_than, removed in ((DAY, goes), (MONTH, goes), (92 * DAY, False)):
+        cleaning = cleaning_of_journal("/kstream/leases.ann/audit", {record: at, **kept}, NOW, older_than)
+        paths = [removal.path for removal in cleaning.removals]
+        assert paths == ([f"/kstream/leases.ann/audit/{record}"] if removed else [])
 
 
 @pytest.mark.parametrize("text", ["23h", "0s", "4000d", "soon", ""])

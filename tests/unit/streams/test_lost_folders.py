@@ -15,6 +15,7 @@ from airflow_kstream.supervise.streams.status import standing
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
+from tests.simulated.folders import order_path
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
 
@@ -26,7 +27,8 @@ ADOPT = "`kstream streams adopt SPEC.yaml --application-id {}` takes it up again
 def running(life: Life, served: None) -> Life:
     """A stream that runs beside another one that was never submitted."""
     other = StreamId("other", CLUSTER.state_dir)
-    life.hdfs.write(f"{other.folder}/desired-000001.json", '{"version": 2, "state": "held"}')
+    life.hdfs.make_folder(other.folder, "755")
+    life.hdfs.write(order_path(other), '{"version": 3, "state": "held"}')
     life.begin()
     return life
 

@@ -13,7 +13,6 @@ import pytest
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, SubmissionFailed, Unavailable
-from airflow_kstream.model.freeze import freeze_folder
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.submission import SubmitOutcome
@@ -223,11 +222,11 @@ def test_a_word_between_claim_and_submission_gives_the_claim_up(supervised: Supe
 
 
 def freeze(supervised: Supervised) -> None:
-    Brake(supervised.life.run.session.hdfs, CLUSTER.state_dir).freeze(timedelta(hours=1), "maintenance")
+    Brake(supervised.life.run.session).freeze(timedelta(hours=1), "maintenance")
 
 
 def in_the_end(supervised: Supervised) -> Report:
-    Brake(supervised.life.run.session.hdfs, CLUSTER.state_dir).lift("over")
+    Brake(supervised.life.run.session).lift("over")
     supervised.life.set_desired(DesiredState.RUNNING)
     return supervised.reconcile()
 
@@ -281,7 +280,7 @@ def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(supervised
     looks: list[str] = []
 
     def frozen_after_a_look(request: str, path: str) -> None:
-        if (request, path) == ("list", freeze_folder(CLUSTER.state_dir)):
+        if (request, path) == ("list", CLUSTER.state_dir):
             looks.append(path)
             if len(looks) == 2:
                 freeze(supervised)

@@ -10,15 +10,16 @@ import pytest
 
 from airflow_kstream.model.checkpoint_owner import owner_file
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.freeze import freeze_file, freeze_folder
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.orders import ALL_STREAMS
+from airflow_kstream.supervise.clusters.write_once import text_at
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.lives import lives_of
 from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.write_once import text_at
-from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
+from tests.simulated.folders import order_path
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_broken_claims import House
 
 GARBAGE: dict[str, bytes | None] = {
@@ -35,7 +36,7 @@ GARBAGE: dict[str, bytes | None] = {
     "a folder": None,
 }
 # What is understood, or nothing is done.
-DECISIVE = ("gen-000001", "desired-000001.json", "desired.json", "accepted-000002")
+DECISIVE = ("gen-000001", "accepted-000002")
 # What tells only of the past, or of what a driver or a rival did: its name is enough, or nothing else fails with it.
 HISTORY = (
     "ended-000001",
@@ -55,7 +56,7 @@ HISTORY = (
     "by-hand.txt",
 )
 _WHY = {"no UTF-8": "it is no text", "a folder": "it is a folder", "a list": "it is no JSON object"}
-_NEWER = "is of version 99, and this program reads up to 2"
+_NEWER = "is of version 99, and this program reads 3"
 
 
 def lay(hdfs: SimHdfs, path: str, content: bytes | None) -> None:
@@ -92,6 +93,24 @@ def test_what_decides_and_cannot_be_understood_is_named_with_the_way_out(file: s
     assert _NEWER in said or garbage != "a newer version"
 
 
+def test_an_order_that_cannot_be_understood_is_named_with_its_author(garbage: str) -> None:
+    house = House()
+    before = house.verdicts()["orders"].step
+    path = order_path(StreamId("sales", CLUSTER.state_dir))
+    lay(house.hdfs, path, GARBAGE[garbage])
+    verdicts = house.verdicts()
+    assert verdicts["orders"].step == before
+    if garbage == "a folder":
+        assert verdicts["sales"].calls_for_action == verdicts["orders"].calls_for_action, "no file, no order"
+        return
+    assert not verdicts["sales"].calls_for_action
+    said = verdicts["sales"].why
+    assert f"{path} of streamer can't be understood: {_WHY.get(garbage, '')}" in said
+    assert "nothing is done until a new order takes its place, or until its author or HDFS's superuser removes" in said
+    assert f"`hdfs dfs -rm -r {path}`" in said
+    assert _NEWER in said or garbage != "a newer version"
+
+
 @pytest.mark.parametrize("file", HISTORY)
 def test_history_that_cannot_be_understood_blocks_nothing(file: str, garbage: str) -> None:
     house = House()
@@ -107,7 +126,7 @@ def test_history_that_cannot_be_understood_blocks_nothing(file: str, garbage: st
 def test_a_record_of_ends_that_cannot_be_read_tells_its_generation_and_time(garbage: str) -> None:
     house = House()
     put(house, "ended-000001", GARBAGE[garbage])
-    folder = StreamFolder(house.session.hdfs, StreamId("sales", CLUSTER.state_dir))
+    folder = StreamFolder(house.session, StreamId("sales", CLUSTER.state_dir))
     (end,) = past_ends(folder, folder.names())
     assert (end.generation, end.lasted) == (1, timedelta())
     assert end.at.tzinfo
@@ -116,10 +135,12 @@ def test_a_record_of_ends_that_cannot_be_read_tells_its_generation_and_time(garb
 
 def test_a_word_on_the_brake_that_cannot_be_understood_holds_and_says_so(garbage: str) -> None:
     hdfs = SimHdfs(SimClock())
-    brake = Brake(hdfs, CLUSTER.state_dir)  # type: ignore[arg-type]
-    lay(hdfs, f"{freeze_folder(CLUSTER.state_dir)}/{freeze_file(1)}", GARBAGE[garbage])
+    brake = Brake(session_of(hdfs, SimYarn(hdfs.clock)))
+    lay(hdfs, order_path(ALL_STREAMS), GARBAGE[garbage])
     word = brake.newest()
-    assert word.holds(hdfs.now())
+    assert word.holds(hdfs.now()) is (garbage != "a folder")
+    if garbage == "a folder":
+        return
     assert _WHY.get(garbage, "") in word.doubt
 
 
@@ -129,8 +150,8 @@ def test_an_owner_that_cannot_be_understood_is_named_with_the_way_out(garbage: s
     path = f"/data/sales/_kstream/{owner_file(1)}"
     lay(hdfs, path, GARBAGE[garbage])
     with pytest.raises(InvalidInput) as refused:
-        lock.newest()
-    assert f"{path} can't be understood: " in refused.value.message
+        lock.read(lock.files()[0])
+    assert f"{path} of streamer can't be understood: " in refused.value.message
     assert f"`hdfs dfs -rm -r {path}`" in refused.value.message
 
 

@@ -14,11 +14,13 @@ import yaml
 from airflow_kstream.cli import main, stream_options, streams
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.orders import ALL_STREAMS
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.engine import Engine
+from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 
@@ -126,6 +128,11 @@ def test_plan_names_the_client_of_the_declaration_or_the_persons(
     assert f"{tmp_path / client} \\" in planned
 
 
+def desired_of(life: Life) -> Desired:
+    folder = life.run.folder
+    return folder.desired(folder.newest_order(folder.authored(), life.run.session.state.look()))
+
+
 def stop(life: Life) -> None:
     life.set_desired(DesiredState.STOPPED)
     assert life.reconcile().phase is Phase.STOPPED
@@ -135,8 +142,7 @@ def test_start_writes_the_desired_state_and_submits_nothing(kstream: CommandLine
     stop(kstream.life)
     assert kstream.run("start", "--reason", "the window is over") == (0, ["orders: running"])
     assert kstream.generations == [False]
-    folder = kstream.life.run.folder
-    desired = folder.desired(folder.names())
+    desired = desired_of(kstream.life)
     assert (desired.state, desired.reason) == (DesiredState.RUNNING, "the window is over")
 
 
@@ -232,11 +238,17 @@ def test_what_cannot_be_a_streams_name_is_not_held(at_first: CommandLine) -> Non
     assert set(at_first.life.hdfs.files) == files
 
 
-def test_a_folder_that_a_person_makes_first_has_the_rights_of_the_state_dir(at_first: CommandLine) -> None:
-    """The person logs in as the connection; the stream's own principal has to write its claim there."""
-    at_first.life.hdfs.modes[CLUSTER.state_dir] = "1777"
+def test_a_persons_first_word_makes_no_folder_of_the_stream(at_first: CommandLine) -> None:
+    """It lies in his own: the stream's is made by whoever submits it, and nobody else writes there."""
+    hdfs = at_first.life.hdfs
+    hdfs.modes[CLUSTER.state_dir] = "1777"
     at_first.run("hold", NEVER)
-    assert at_first.life.hdfs.modes[at_first.life.run.id.folder] == "1777"
+    assert hdfs.list(at_first.life.run.id.folder) == ()
+    assert at_first.life.run.id.folder not in hdfs.modes
+    assert hdfs.modes[order_path(at_first.life.run.id).rpartition("/")[0]] == "755"
+    at_first.run("start")
+    at_first.life.begin()
+    assert hdfs.modes[at_first.life.run.id.folder] == "755"
 
 
 @pytest.mark.parametrize("word", ["hold", "stop", "start", "restart", "evidence"])
@@ -282,8 +294,7 @@ def test_hold_stands_though_nobody_can_see_what_it_left(kstream: CommandLine) ->
     kstream.life.yarn.at_request = away
     code, lines = kstream.run("hold")
     assert (code, lines) == (0, ["orders: held; how it stands can't be seen now: no ResourceManager is active"])
-    folder = kstream.life.run.folder
-    assert folder.desired(folder.names()).state is DesiredState.HELD
+    assert desired_of(kstream.life).state is DesiredState.HELD
 
 
 def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(kstream: CommandLine) -> None:
@@ -378,10 +389,11 @@ def test_what_a_person_wants_now_of_a_frozen_cluster_is_not_done(kstream: Comman
 
 def test_a_freeze_that_cannot_be_read_ends_by_a_persons_word_alone(kstream: CommandLine) -> None:
     kstream.life.request_restart()
-    kstream.life.hdfs.write("/kstream/freeze/freeze-000001.json", "{")
+    path = order_path(ALL_STREAMS)
+    kstream.life.hdfs.write(path, "{")
     for command in (("stop",), ("start", "--now")):
         code, lines = kstream.run(*command)
-        assert (code, "word 1 can't be understood" in lines[-1]) == (1, True)
+        assert (code, f"{path} of streamer can't be understood" in lines[-1]) == (1, True)
         assert lines[-1].endswith("Retrying will not help.")
 
 
@@ -451,7 +463,7 @@ def test_a_claim_of_a_newer_version_is_named_with_the_way_out(kstream: CommandLi
     kstream.life.hdfs.write(f"{folder}/gen-000001", '{"version": 99, "nonce": "x"}', overwrite=True)
     code, lines = kstream.run("status")
     assert code == 0
-    assert "its claim is of version 99, and this program reads up to 2" in " ".join(" ".join(lines).split())
+    assert "its claim is of version 99, and this program reads 3" in " ".join(" ".join(lines).split())
     code, lines = kstream.run("stop")
     assert code == 2
     assert "use that version, or end what runs with `yarn application -kill`" in " ".join(lines)
