@@ -37,8 +37,9 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     },
     "principal": {
         "label": "Kerberos principal",
-        "description": "Who watches the cluster: primary@REALM or primary/instance@REALM. The right to view "
-        "applications, and to read the state folder and the checkpoints, is enough; each stream runs as its own.",
+        "description": "Who supervises: primary@REALM or primary/instance@REALM. It needs the right to view "
+        "applications and to read the checkpoints, and its user speaks for all streams of the state folder: give each "
+        "stream a principal of its own.",
         "schema": {"type": "string", "pattern": "^[^/@\\s]+(/[^/@\\s]+)?@[^/@\\s]+$", "minLength": 3},
     },
     "keytab_path": {
@@ -65,7 +66,7 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     },
     "state_dir": {
         "label": "State folder on HDFS",
-        "description": "An HDFS folder outside every checkpoint, for claims, desired states, ends and the freeze. "
+        "description": "An HDFS folder outside every checkpoint, for claims, orders, declarations and ends. "
         "It outlives Airflow's database.",
         "schema": {"type": "string", "default": "/kstream", "pattern": "^/.+"},
     },

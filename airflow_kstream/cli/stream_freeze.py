@@ -28,7 +28,8 @@ def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") 
 
     Supervisors go on watching. A stop that was begun before is not finished: a driver that has found its marker ends by
     itself, and its successor waits. A submission that was claimed before still arrives. Another freeze replaces this
-    one, so that repeating the command renews it. The output names the streams whose credentials end meanwhile.
+    one, so that repeating the command renews it. The output names the streams whose credentials end meanwhile. Only a
+    supervisor of the state_dir can freeze or unfreeze.
     """
     until = freeze_length("--for", lasts)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:

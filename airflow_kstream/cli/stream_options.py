@@ -33,7 +33,7 @@ HandOverTo = Annotated[
         help="Who gets it: the user's short name on HDFS, or the stream's declaration, whose credentials tell it.",
     ),
 ]
-Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
+Now = Annotated[bool, typer.Option("--now", help="Do it from here, as it was last submitted and a supervisor kept it.")]
 NeverSubmitted = Annotated[
     bool, typer.Option("--never-submitted", help="It is a stream that nobody has submitted yet, and no mistyped name.")
 ]

@@ -24,9 +24,10 @@ class Cluster:
     """The servers of a cluster and the identity that watches them.
 
     `resourcemanagers` and `namenodes` are base URLs of their web addresses, all members of an HA pair.
-    `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` needs only the right to view.
-    `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the logs of applications that
-    outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as the conf folder tells.
+    `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` should be a supervisor of it; to look, it
+    needs only the right to view. `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the
+    logs of applications that outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as
+    the conf folder tells.
     """
 
     name: str

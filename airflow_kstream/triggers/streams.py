@@ -61,9 +61,9 @@ class StreamTrigger(BaseTrigger):
     """A trigger that fires when a stream is due for a restart, is to stop or start, or ended, or when nobody sees it.
 
     A healthy one fires nothing, nor does one that is held or stopped. The trigger carries ids, numbers and policies
-    only, and reads the rest of the stream's spec from the claim on HDFS, so that a deferred task survives an upgrade.
-    Policies of a stream that a folder declares follow their edits within half an hour.
-    It has no `on_kill`: clearing or marking the task detaches and stops nothing.
+    only, and reads the rest of the stream's spec on HDFS, from the copy that the claim names or, without one, from the
+    claim, so that a deferred task survives an upgrade. Policies of a stream that a folder declares follow their edits
+    within half an hour. It has no `on_kill`: clearing or marking the task detaches and stops nothing.
 
     Example::
 

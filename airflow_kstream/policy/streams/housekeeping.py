@@ -2,9 +2,10 @@
 
 What a removal loses decides. A draft that is a month old has no writer. History is what a running stream deletes by
 itself, too. A folder holds the claim that shows whose a checkpoint's data is: without it, the stream is one that was
-never submitted. So it goes only when a person has stopped the stream and nobody declares it; the order stays. If the
-stream comes back, its checkpoints with data are refused until somebody takes them over: nothing is written twice. The
-owners of checkpoints lie in the checkpoints and are never touched; a stream that still owns one stays.
+never submitted. So it goes only when a person has stopped the stream and nobody declares it; the order that stopped it
+goes last, or stays if somebody else gave it. If the stream comes back, its checkpoints with data are refused until
+somebody takes them over: nothing is written twice. The owners of checkpoints lie in the checkpoints and are never
+touched; a stream that still owns one stays.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ SpecOf = Callable[[ClusterSession, StreamId], KnownSpec]
 def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], None]) -> Iterator[ClusterSession]:
     """Open the servers as the stream's own identity, which can do all that its commands need.
 
-    If that identity can't log in, fall back to the connection's own principal: with write permission in state_dir it
-    can hold a stream, and with the right to administer the stream's queue it can stop it.
+    If that identity can't log in, fall back to the connection's own principal: as a supervisor it can hold a stream,
+    and with the right to administer the stream's queue it can stop it.
 
     Raises CredentialError: when that principal lacks a right, too; the error names the keytab to repair.
     """

@@ -1,0 +1,145 @@
+"""What lies below a state_dir is read by few, who know whose word counts there; nobody else lists folders of HDFS."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "airflow_kstream"
+LISTING = frozenset({"list", "listing", "matching", "names", "names_beginning"})
+GO_TO = (
+    "a name on HDFS says nothing of its author, so list through what knows the law of SECURITY.md: "
+    "StreamFolder.authored for a stream's folder, StateListing (session.state) for the state_dir itself, "
+    "Orders (session.orders), Copies (session.copies), OwnFiles for what only our own user may say. "
+    "What decides by authors itself, or lists outside of state_dir, stands in READERS with its reason"
+)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file that lists folders of HDFS itself, in so many calls, and why that is right."""
+
+    file: str
+    calls: int
+    reason: str
+
+
+READERS = (
+    Reader("supervise/clusters/state_dir.py", 2, "StateListing: its readers judge the owner of each entry"),
+    Reader(
+        "supervise/clusters/orders.py", 2, "Orders: the owner of each order decides; old ones of our own are deleted"
+    ),
+    Reader("supervise/clusters/copies.py", 1, "Copies: only those that a supervisor owns"),
+    Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
+    Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
+    Reader(
+        "supervise/streams/state_folder.py", 1, "StreamFolder.authored: the policy sorts the files by their authors"
+    ),
+    Reader("supervise/streams/hand_over.py", 1, "owners are what it shows, strangers' too; it changes nothing"),
+    Reader(
+        "supervise/streams/housekeeping.py", 5, "old drafts of anybody, our own files, and what StreamFolder judged"
+    ),
+    Reader("supervise/streams/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
+    Reader(
+        "supervise/streams/kept_evidence.py", 1, "old evidence, to be deleted from the stream user's private folder"
+    ),
+    Reader("supervise/streams/triage.py", 1, "ends of logs for a person to read: nothing is done by them"),
+    Reader(
+        "supervise/streams/checkpoint_lock.py", 2, "a checkpoint's record, each entry with its author for the policy"
+    ),
+    Reader(
+        "supervise/doctor/void_orders.py", 1, "orders that don't count: names and owners are shown, nothing is read"
+    ),
+    Reader("supervise/doctor/staging.py", 1, "outside: the staging folders of jobs"),
+    Reader("supervise/leases/flink_valid_length.py", 1, "outside: Flink's files beside a file that was recovered"),
+    Reader("clients/container_logs.py", 2, "outside: where YARN aggregates logs"),
+)
+
+
+def is_hdfs(node: ast.expr) -> bool:
+    """Tell whether this is an HDFS client by its name: `hdfs`, `self._hdfs`, `session.hdfs`."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name.endswith("hdfs")
+
+
+def listings(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that list a folder, or take such a method along."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in LISTING and is_hdfs(node.value):
+            yield node.lineno
+
+
+def other_names(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that give an HDFS client a name by which `is_hdfs` would not know it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target], value=value) if is_hdfs(value) and not is_hdfs(target):
+                yield node.lineno
+            case ast.NamedExpr(target=target, value=value) if is_hdfs(value) and not is_hdfs(target):
+                yield node.lineno
+            case ast.arg(arg=name, annotation=ast.Name(id="Hdfs")) if not name.endswith("hdfs"):
+                yield node.lineno
+
+
+@cache
+def sources() -> tuple[tuple[str, ast.AST], ...]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return tuple((path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())) for path in paths)
+
+
+def test_nobody_lists_folders_past_the_law_of_authors() -> None:
+    """A new reader goes where authors are judged; a call that went takes its number along."""
+    found = {file: [*listings(tree)] for file, tree in sources()}
+    allowed = {reader.file: reader.calls for reader in READERS}
+    new = [
+        f"airflow_kstream/{file}:{lines}: {GO_TO}" for file, lines in found.items() if len(lines) > allowed.get(file, 0)
+    ]
+    assert new == []
+    assert {file: len(lines) for file, lines in found.items() if lines} == allowed
+
+
+def test_each_reader_stands_there_once_with_its_reason() -> None:
+    assert [file for file, times in Counter(reader.file for reader in READERS).items() if times > 1] == []
+    assert all(reader.reason for reader in READERS)
+
+
+def test_an_hdfs_client_keeps_its_name() -> None:
+    """Else the test above would not see what it lists."""
+    assert [f"airflow_kstream/{file}:{line}" for file, tree in sources() for line in other_names(tree)] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "lists"),
+    [
+        ("session.hdfs.list(folder)", True),
+        ("self._hdfs.matching(folder, wanted)", True),
+        ("hdfs.names_beginning(folder, 'gen-')", True),
+        ("ask(session.base.hdfs.names, folder)", True),
+        ("run.folder.names()", False),
+        ("files.list(place, after)", False),
+        ("session.hdfs.status(folder)", False),
+    ],
+)
+def test_a_listing_is_known_by_the_name_of_its_client(code: str, lists: bool) -> None:
+    assert bool([*listings(ast.parse(code))]) is lists
+
+
+@pytest.mark.parametrize(
+    ("code", "hides"),
+    [
+        ("web = session.hdfs", True),
+        ("if web := run.session.hdfs: ...", True),
+        ("def look(client: Hdfs) -> None: ...", True),
+        ("hdfs = session.hdfs", False),
+        ("def look(hdfs: Hdfs) -> None: ...", False),
+        ("now = session.hdfs.now()", False),
+    ],
+)
+def test_another_name_of_a_client_is_found(code: str, hides: bool) -> None:
+    assert bool([*other_names(ast.parse(code))]) is hides
