@@ -14,8 +14,8 @@ import pytest
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.orders import LAST_OF_USERS
+from airflow_kstream.model.generation import Desired, DesiredState, StreamId
+from airflow_kstream.model.orders import ALL_STREAMS, LAST_OF_USERS, order_name
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.spec_fingerprint import fingerprint
@@ -24,7 +24,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.formats import written_desired
+from airflow_kstream.supervise.streams.formats import written_desired, written_freeze
 from airflow_kstream.supervise.streams.registry import registered
 from airflow_kstream.supervise.streams.run import StreamRun
 from tests.simulated.fixtures import lived
@@ -189,3 +189,35 @@ class TestFormerUser:
         driver.hdfs.owners[driver.stream.folder] = "etl"
         assert driver.wanted.state is DesiredState.HELD
         assert driver.reconcile().phase is Phase.HELD
+
+
+class TestADriverOfEachKind:
+    """A driver writes as its user: a stream's own one speaks for that stream, and a supervisor's for all of them."""
+
+    OTHER = "sales-fdb55c8c"
+
+    def says(self, tenant: Tenant, user: str) -> None:
+        """Let the driver of this user freeze everything, and stop another stream."""
+        stopped = written_desired(replace(Desired(), state=STOPPED), "jane@edge1", "x")
+        frozen = written_freeze(tenant.life.clock.now() + timedelta(days=1), "jane@edge1", "maintenance", "x")
+        folder = f"{CLUSTER.state_dir}/{folder_name(FolderKind.ORDERS, user)}"
+        with tenant.hdfs.as_user(user):
+            tenant.hdfs.make_folder(folder, "755")
+            tenant.hdfs.write(f"{folder}/{order_name(self.OTHER, 1)}", stopped)
+            tenant.hdfs.write(f"{folder}/{order_name(ALL_STREAMS, 1)}", frozen)
+
+    def heard(self, tenant: Tenant) -> tuple[bool, DesiredState]:
+        """Return whether all is frozen, and the state that is wanted of the other stream."""
+        session = tenant.session(CLUSTER.watcher)
+        other = StreamId("sales", CLUSTER.state_dir)
+        assert str(other) == self.OTHER
+        return Brake(session).newest().holds(session.hdfs.now()), registered(session, other).desired().state
+
+    def test_one_of_a_streams_own_user_freezes_nothing_and_stops_no_other_stream(self, driver: Driver) -> None:
+        self.says(driver, "etl")
+        assert self.heard(driver) == (False, RUNNING)
+
+    def test_one_of_a_supervisors_user_speaks_for_all_streams(self, driver: Driver) -> None:
+        """So SECURITY.md says, and the doctor names such streams."""
+        self.says(driver, "streamer")
+        assert self.heard(driver) == (True, STOPPED)
