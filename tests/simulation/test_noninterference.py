@@ -57,6 +57,8 @@ class Lived:
         except KstreamError as error:
             shown = type(error).__name__, _plain(error.message)
         self.seen.append(_shown(shown))
+        # Of an order and an end within the same moment, the machine's pace would tell which came first.
+        self.life.clock.ahead += timedelta(minutes=1)
 
 
 def _shown(shown: object) -> object:

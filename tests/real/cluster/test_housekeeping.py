@@ -91,7 +91,10 @@ def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept
     dry = kept.clean()
     assert dry.code == 0, dry.err
     shown = sorted(line.split()[2] for line in dry.out.splitlines() if line.startswith("would remove "))
-    assert shown == sorted([f"{stays.folder}/{DRAFT}", gone.folder, *(f"{gone.folder}/{it}" for it in before[gone])])
+    orders = [f"{STATE_DIR}/{ORDERS}/{name}" for name in hdfs.names_beginning(f"{STATE_DIR}/{ORDERS}", f"{gone}.")]
+    of_gone = [gone.folder, *(f"{gone.folder}/{name}" for name in before[gone]), *orders]
+    assert shown == sorted([f"{stays.folder}/{DRAFT}", *of_gone])
+    assert orders, "what stopped it goes with it"
     assert {stream: hdfs.names(stream.folder) for stream in (gone, stays)} == before
 
     done = kept.clean("--yes")

@@ -180,7 +180,7 @@ def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster
                 credentials_file(older).reveal(),
             )
         ]
-        words = ("no credentials file", "somebody else", "has no token for", "older")
+        words = ("no credentials file", "somebody else", "has no token for", "not younger")
         assert [word for word, why in zip(words, whys, strict=True) if word not in why] == [], whys
         for folder in (False, True):
             assert "it was taken back" in why_refused(supervisor, announced(supervisor, folder=folder))
