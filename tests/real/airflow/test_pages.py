@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from getpass import getuser
 from io import StringIO
 
 import pytest
@@ -122,7 +123,7 @@ class TestTour:
             expect(tour.row()).to_contain_text("generation 2")
             tour.row().get_by_role("link", name="orders", exact=True).click()
             generations = tour.panel("Generations")
-            expect(generations).to_contain_text("admin requested a restart")
+            expect(generations).to_contain_text(f"admin (HDFS user {getuser()}) requested a restart")
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
         with tour.step(7):
