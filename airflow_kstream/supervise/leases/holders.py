@@ -97,7 +97,7 @@ class HolderProbe:
 
         Its record is there by now: it comes before the probe, and that came before ours.
         """
-        renewed = self._journal.renewed_by_others(_SOFT_LIMIT) if renewing else {}
+        renewed = self._journal.renewed_by_others(_RENEWED_FOR) if renewing else {}
         self._liveness |= {holder: HolderLiveness.RENEWING for holder in renewing if holder not in renewed}
         for holder in renewed.keys() & set(renewing):
             self._again[holder] = renewed[holder] + _RENEWED_FOR
@@ -112,7 +112,7 @@ class HolderProbe:
         answers = self._recorded_and_probed(dict.fromkeys(paths))
         held = {answer.holder: path for path, answer in answers.items() if answer.holder}
         renewed_by_us = any(answer.liveness is HolderLiveness.DEAD for answer in answers.values())
-        if held and (renewed_by_us or held.keys() & self._journal.renewed_by_others(_SOFT_LIMIT).keys()):
+        if held and (renewed_by_us or held.keys() & self._journal.renewed_by_others(_RENEWED_FOR).keys()):
             seconds = _RENEWED_FOR.total_seconds()
             self._watcher.tell(
                 f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others, "

@@ -171,8 +171,9 @@ class Journal:
         self._write("intents", [self._intent(_ASK, question) for question in questions])
 
     def answered(self, answers: Mapping[str, str]) -> None:
-        """Keep what the probes showed, in words by path, until the next `flush`."""
-        fields = {"action": _ASK, "at": self._hdfs.now().isoformat()} | self._by
+        """Keep what the probes that were recorded last showed, in words by path, until the next `flush`."""
+        at = {"at": self._hdfs.now().isoformat(), "asked": self._asked.isoformat()}
+        fields = {"action": _ASK} | at | self._by
         self._results.extend(_line(fields | {"path": path, "why": words}) for path, words in answers.items())
 
     def ended(self, recovery: Recovery) -> None:
@@ -270,7 +271,7 @@ def _overlap(one: str, another: str) -> bool:
 def _records(own: OwnFiles, place: str, files: Iterable[FileStatus], only: str | None) -> Iterator[JournalRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
-    answers: dict[str, dict[str, Any]] = {}
+    answers: dict[tuple[str, str], dict[str, Any]] = {}
     for file in files:
         for line in _lines(own.text(f"{place}/{file.name}")):
             action = line.get("action", _RECOVER)
@@ -278,22 +279,22 @@ def _records(own: OwnFiles, place: str, files: Iterable[FileStatus], only: str |
                 continue
             if "-intents." in file.name:
                 intents.append(line)
+            elif action == _ASK:
+                # Of this question: a file may be asked about again, and HDFS's clock goes back by up to a second.
+                answers[line["path"], line.get("asked", "")] = line
             else:
-                (answers if action == _ASK else results)[line["path"]] = line
+                results[line["path"]] = line
     intended = {intent["path"] for intent in intents if intent.get("action") != _ASK}
-    yield from (
-        _record(own.user, intent, (answers if intent.get("action") == _ASK else results).get(intent["path"]))
-        for intent in intents
-    )
+    for intent in intents:
+        path = intent["path"]
+        found = answers.get((path, intent["at"])) if intent.get("action") == _ASK else results.get(path)
+        yield _record(own.user, intent, found)
     # A recovery that was never requested has a result and no intent.
     yield from (_record(own.user, result, result) for path, result in results.items() if path not in intended)
 
 
 def _record(owner: str, intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
     action = intent.get("action", _RECOVER)
-    if action == _ASK and result and _time(result) < _time(intent):
-        # The answer to an earlier question about the same file.
-        result = None
     outcome = None if action == _ASK else _outcome(result)
     return JournalRecord(
         run=intent["run"],

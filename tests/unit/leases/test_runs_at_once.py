@@ -125,13 +125,26 @@ def test_a_question_that_is_asked_again_has_no_answer_yet(hdfs: SimHdfs) -> None
     assert second.renewed_by_others(MINUTE).keys() == {"client_1"}
 
 
+def test_an_answer_counts_although_hdfs_s_clock_went_back_meanwhile(hdfs: SimHdfs) -> None:
+    """It follows the whole seconds of each answer's Date."""
+    run = journal(hdfs)
+    for words in ("its holder is dead", "it is closed"):
+        run.asked({"/data/a": "client_1"}, "to learn")
+        hdfs.clock.sleep(-0.9)
+        run.answered({"/data/a": words})
+    run.flush()
+
+    records = read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER)
+    assert [record.why for record in records] == ["its holder is dead", "it is closed"]
+
+
 class Listed(SimHdfs):
     """It keeps the names that its listings brought."""
 
     brought: ClassVar[set[str]] = set()
 
-    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
-        entries = super().matching(path, lambda entry: True, after)
+    def matching(self, path: str, wanted: Callable[[FileStatus], bool], *, after: str = "") -> tuple[FileStatus, ...]:
+        entries = super().matching(path, lambda entry: True, after=after)
         self.brought.update(entry.name for entry in entries)
         return tuple(entry for entry in entries if wanted(entry))
 
