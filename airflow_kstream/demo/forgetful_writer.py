@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 
 from hdfs_native import AsyncClient, WriteOptions
@@ -26,4 +27,6 @@ async def main(url: str, path: str) -> None:
     await asyncio.to_thread(sys.stdin.read)
 
 
+# A terminal's Ctrl-C reaches this program, too; its starter ends it.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 asyncio.run(main(*sys.argv[1:]))

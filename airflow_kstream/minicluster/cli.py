@@ -146,7 +146,8 @@ def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
     Minicluster.at(root).rotate(principal)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+# Hadoop's options have one dash: -h would be found in `-chown`.
+@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
     """Run Hadoop's own `hdfs` (dfs, dfsadmin, haadmin, fsck, crypto or debug) as one of the principals."""
     done = Minicluster.at(root).hdfs(*words, as_=as_, stdin=sys.stdin.fileno() if sys.stdin else subprocess.DEVNULL)

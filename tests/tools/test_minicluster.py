@@ -344,6 +344,8 @@ def test_the_command_line_kills_starts_and_tells_of_each_daemon(bare: Minicluste
     listed = said("hdfs", "dfs", "-ls", "/", "--as", "watcher")
     assert "/kstream" in listed.stdout, listed.stderr
     assert said("hdfs", "dfs", "-ls", "/nowhere").returncode == 1
+    # Hadoop's words, and not our help, whose option is -h elsewhere.
+    assert "No such file" in said("hdfs", "dfs", "-chown", "hdfs", "/nowhere").stderr
     assert "no 'nn7'" in said("pause", "nn7").stderr
 
 
