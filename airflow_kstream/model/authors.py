@@ -79,11 +79,6 @@ class Authored:
     cut: str = ""
 
     @property
-    def proven(self) -> bool:
-        """Return whether the stream's user is known, or only supervisors wrote here."""
-        return bool(self.users) or not self.owner
-
-    @property
     def unproven(self) -> str:
         """Return the owner of the folder if it only passes for the stream's user; empty if that one is proven."""
         return "" if self.users else self.owner

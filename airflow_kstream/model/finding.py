@@ -23,15 +23,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already.
-
-    `foretold` is whether it will happen to the stream, unlike how the stream is set up.
-    """
+    """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already."""
 
     stream: str
     words: str
     since: datetime | None = None
-    foretold: bool = True
 
     @property
     def sentence(self) -> str:
@@ -143,7 +139,7 @@ class DoctorReport:
         return tuple(
             f"{concern.sentence} ({finding.id})"
             for finding, concern in self.of(stream)
-            if finding.severity is not Severity.NOTE and concern.foretold
+            if finding.severity is not Severity.NOTE
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -114,10 +114,10 @@ class Claim:
     application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
     are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
     no keytab or the key is unknown. `instead_of` is the declared spec whose place an earlier one took, None if it was
-    submitted as declared. `age` is its format's. `tokens` are those of its
-    launch, as far as its client told them and they lie beside the claim; None if no file of them was seen. `copied` is
-    whether `spec` comes from a supervisor's copy of the declaration: the claim's own word is for showing and watching,
-    and nothing is submitted from it. `author` is HDFS's owner of its file; empty if nobody looked.
+    submitted as declared. `age` compares its format with this program's. `tokens` are those of its launch, as far as
+    its client told them and they lie beside the claim; None if no file of them was seen. `copied` is whether `spec`
+    comes from a supervisor's copy of the declaration: the claim's own word is for showing and watching, and nothing is
+    submitted from it. `author` is HDFS's owner of its file; empty if nobody looked.
     """
 
     generation: int

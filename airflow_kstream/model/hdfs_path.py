@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -39,6 +40,14 @@ def checked_path(path: str) -> str:
 def is_below(root: str, path: str) -> bool:
     """Return True if `path` is `root` or lies in it."""
     return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def as_word(path: str) -> str:
+    """Return a path as one word of an `hdfs dfs` command, in which neither a shell nor Hadoop sees a pattern.
+
+    A stranger's file may be called `*`.
+    """
+    return shlex.quote(re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", path))
 
 
 def _spelled(path: str) -> str:

@@ -36,11 +36,11 @@ class Observation:
     """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
 
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
-    still lists, with their generations. `strangers` are other users' applications with its tags, and
-    `strangers_files` what other users wrote into its folder, with their names: both are reported, count for nothing,
-    and are never acted upon. `time_left` is what YARN's lifetime limit leaves the running one,
-    None if it has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted
-    with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
+    still lists, with their generations. `strangers` are other users' applications with its tags, and `strangers_files`
+    what other users wrote into its folder, with their names: both are reported, count for nothing, and are never acted
+    upon. `time_left` is what YARN's lifetime limit leaves the running one, None if it has no limit. `key_at_hand` is
+    the key in this host's keytab that the next generation would be submitted with. `renewal_ratio` is the share of
+    their renew interval at which a job with a keytab replaces its tokens.
     `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
     NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
     lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-
-
-class Need(StrEnum):
-    """The use that somebody makes of a state_dir: to create folders in it, or to enter it, to their own that exist."""
-
-    CREATE = "create"
-    ENTER = "enter"
 
 
 @dataclass(frozen=True)
 class StateDirUser:
-    """Somebody who uses a state_dir, by HDFS's short name. `why` says what for.
+    """Somebody who uses a state_dir, by HDFS's short name. `whys` say what for.
 
-    `folders` are those that they create there and that are not there yet.
+    `creates` is whether they create folders in it, and `folders` are those that are not there yet. Others only enter
+    it, to their own that exist.
     """
 
     name: str
-    need: Need
-    why: str
+    whys: tuple[str, ...]
+    creates: bool = False
     folders: tuple[str, ...] = ()
 
 
@@ -40,8 +33,7 @@ class AclEntry:
 
     def within(self, mask: str) -> AclEntry:
         """Return the entry as far as the mask lets it count."""
-        kept = "".join(right if right in mask else "-" for right in self.rights)
-        return AclEntry(self.kind, self.name, kept)
+        return AclEntry(self.kind, self.name, common(self.rights, mask))
 
     @property
     def creates(self) -> bool:
@@ -55,6 +47,11 @@ def acl_entries(texts: Iterable[str]) -> tuple[AclEntry, ...]:
     return tuple(AclEntry(*each) for each in parts if len(each) == 3)
 
 
+def common(first: str, second: str) -> str:
+    """Return the rights that are in both, such as `r-x` of `rwx` and `r-x`."""
+    return "".join(one if one == other else "-" for one, other in zip(first, second, strict=True))
+
+
 def symbols(digit: str) -> str:
     """Return the rights of an octal digit: `rwx` of 7."""
     bits = int(digit)
@@ -66,7 +63,8 @@ class StateDirRights:
     """The rights on a state_dir. `entries` are those of its ACL, without which its mode is all there is.
 
     `parents_group` is the group of the folder above: a new folder has that one, unless somebody chooses another.
-    `keeps_acls` is whether this NameNode does (dfs.namenode.acls.enabled).
+    `keeps_acls` is whether this NameNode does (dfs.namenode.acls.enabled). One that doesn't exist has those that it
+    will be made with.
     """
 
     path: str
@@ -76,6 +74,7 @@ class StateDirRights:
     entries: tuple[AclEntry, ...] = ()
     parents_group: str = ""
     keeps_acls: bool = True
+    exists: bool = True
 
     @property
     def sticky(self) -> bool:
@@ -107,9 +106,12 @@ class StateDirRights:
 
 @dataclass(frozen=True)
 class StateDirUse:
-    """The rights on a state_dir, who uses it, and who of them can create in it now, as far as that could be asked."""
+    """The rights on a state_dir, and who uses it, each once.
+
+    `can_create` is whom HDFS told whether they can create in it now; None, as no entry, if that is not known.
+    """
 
     rights: StateDirRights
     superuser: str
     users: tuple[StateDirUser, ...] = ()
-    can_create: Mapping[str, bool] = field(default_factory=dict)
+    can_create: Mapping[str, bool | None] = field(default_factory=dict)

@@ -275,13 +275,12 @@ class SparkStreamOperator(KstreamOperator):
     def _reconciler(self) -> Iterator[Reconciler]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             known = self._known_on(cluster)
-            spec, may_submit = known.spec, known.submittable
-            engine = self._engine(spec)
+            engine = self._engine(known.spec)
             self._explained = self._planned(cluster, known, engine)
             self.submission = str(self._explained)
             with open_session(cluster, known.identity(cluster)) as session:
-                run = StreamRun(session, spec, engine, AirflowSecrets(), declared=may_submit)
-                yield Reconciler(run, tell=self.log.info, may_submit=may_submit, patient=False)
+                run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
+                yield Reconciler(run, tell=self.log.info, patient=False)
 
     def _planned(self, cluster: Cluster, known: KnownSpec, engine: Engine) -> ExplainedSubmission:
         """Return the command line of the next submission. To watch or to stop a stream, none is needed."""

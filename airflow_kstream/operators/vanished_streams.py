@@ -145,12 +145,12 @@ class VanishedStreamsOperator(TellingOperator):
     def _reconciled(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
         """Look and take the step that is due; return how the stream ended, empty if it did not."""
         known = claimed_spec(watcher, StreamId(name, cluster.state_dir))
-        spec, may_submit = known.spec, known.submittable
-        if not may_submit:
+        if not known.submittable:
             self.log.error("%s is watched, and nothing of it is submitted: %s", name, known.doubt)
         with open_session(cluster, known.identity(cluster)) as session:
-            run = StreamRun(session, spec, engine_of(spec, self._spark), AirflowSecrets(), declared=may_submit)
-            report = Reconciler(run, tell=self.log.info, may_submit=may_submit, patient=False).run(Mode.WATCH)
+            engine = engine_of(known.spec, self._spark)
+            run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
+            report = Reconciler(run, tell=self.log.info, patient=False).run(Mode.WATCH)
         self.log.info("%s generation %s: %s", name, report.generation, report.why)
         return f"{name} is declared no longer, and {report.why}" if report.ended else ""
 

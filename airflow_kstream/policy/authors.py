@@ -38,7 +38,8 @@ def sorted_by_author(
     older than all claims of those who may speak: a folder that was open once, and that somebody closed by hand, may
     hold what a stranger left.
     """
-    users = {*users, *(_supervisor_at_home(owners, supervisors, ground))}
+    if ground and ground.owner in supervisors and ground.owner in owners.values():
+        users = {*users, ground.owner}
     if ground and CLOSING in owners and (not users or owners[CLOSING] in users):
         ground = replace(ground, closed=False)
     standings = {author: standing(author, supervisors, ground, users) for author in set(owners.values())}
@@ -55,11 +56,6 @@ def sorted_by_author(
     strange = {author for author, found in standings.items() if found in {Standing.STRANGER, Standing.FORMER}}
     strangers = {name: owner for name, owner in owners.items() if owner in strange and name not in counted}
     return Authored(counted, strangers, frozenset(users), ground.owner if ground else "")
-
-
-def _supervisor_at_home(owners: Mapping[str, str], supervisors: Supervisors, ground: Ground | None) -> frozenset[str]:
-    at_home = ground is not None and ground.owner in supervisors and ground.owner in owners.values()
-    return frozenset({ground.owner} if ground and at_home else ())
 
 
 def needs_ground(owners: Mapping[str, str], supervisors: Supervisors, users: Collection[str]) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kstream.model.authors import Supervisors
-from airflow_kstream.model.orders import ALL_STREAMS, OrderFile
 from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.state_dir_rights import AclEntry, Need, StateDirRights, StateDirUse, StateDirUser
+from airflow_kstream.model.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser, common
 
 _EVERYTHING, _ENTER = "rwx", "r-x"
 
@@ -23,11 +22,10 @@ class Closing:
     user for whom HDFS's superuser has to make them. `changes` is whether anything has to be done.
     """
 
-    path: str
+    rights: StateDirRights
     permission: str
-    sets_sticky: bool
     entries: tuple[AclEntry, ...]
-    folders: tuple[tuple[str, tuple[str, ...]], ...]
+    folders: Mapping[str, tuple[str, ...]]
     changes: bool
 
     @property
@@ -36,26 +34,24 @@ class Closing:
         return ",".join(map(str, self.entries))
 
     @property
-    def only_in_own_folders(self) -> tuple[str, ...]:
-        """Return who will be able to create nothing beside the folders that are made for them."""
-        return tuple(user for user, _ in self.folders)
-
-    @property
     def commands(self) -> tuple[str, ...]:
         """Return the commands in their order; none if nothing has to be done."""
         return tuple(self._commands()) if self.changes else ()
 
     def _commands(self) -> Iterator[str]:
-        place = shlex.quote(self.path)
-        for user, names in self.folders:
-            folders = " ".join(shlex.quote(f"{self.path}/{name}") for name in names)
+        path, place = self.rights.path, shlex.quote(self.rights.path)
+        if not self.rights.exists:
+            yield f"hdfs dfs -mkdir -p {place}"
+            yield f"hdfs dfs -chown {shlex.quote(self.rights.owner)} {place}"
+        for user, names in self.folders.items():
+            folders = " ".join(shlex.quote(f"{path}/{name}") for name in names)
             yield f"hdfs dfs -mkdir -p {folders}"
             yield f"hdfs dfs -chmod 755 {folders}"
             yield f"hdfs dfs -chown {shlex.quote(user)} {folders}"
         if not self.entries:
             yield f"hdfs dfs -chmod {self.permission} {place}"
             return
-        if self.sets_sticky:
+        if not self.rights.sticky:
             yield f"hdfs dfs -chmod +t {place}"
         yield f"hdfs dfs -setfacl -m {shlex.quote(self.acl)} {place}"
 
@@ -79,30 +75,29 @@ def _openness(rights: StateDirRights) -> Iterator[str]:
 
 
 def closing(use: StateDirUse) -> Closing:
-    """Decide how a state_dir is closed. What others may read stays as it is.
+    """Decide how a state_dir is made, or closed. What others may read stays as it is.
 
     Nothing is changed in one that is closed, unless it refuses somebody who uses it. All who use it can do afterwards
     what they need: by the right of a group that somebody chose, where HDFS told that they have it; else by an entry of
     their own; and where HDFS keeps no ACLs, in folders that are made for them.
     """
-    rights = use.rights
-    of_group = _of_group(rights)
-    entries, folders = _for_users(use, of_group) if rights.keeps_acls else ((), tuple(_for_others(use, of_group)))
-    new = {(entry.kind, entry.name) for entry in entries}
-    named = (*(entry for entry in rights.named if (entry.kind, entry.name) not in new), *entries)
-    digits = "".join(_digit(each) for each in (_EVERYTHING, of_group, _without_writing(rights.others.rights)))
-    changes = bool(openness(rights) or (_refused(use) and (entries or folders)))
-    bases = (
-        AclEntry("user", "", _EVERYTHING),
-        AclEntry("group", "", of_group),
-        AclEntry("other", "", _without_writing(rights.others.rights)),
-    )
-    return Closing(rights.path, f"1{digits}", not rights.sticky, (*bases, *named) if named else (), folders, changes)
-
-
-def _refused(use: StateDirUse) -> bool:
-    """Return whether HDFS said of somebody that they can't create in it. Who could not be asked may have the right."""
-    return any(user.need is Need.CREATE and use.can_create.get(user.name) is False for user in _others(use))
+    rights, users = use.rights, [user for user in use.users if user.name not in ("", use.rights.owner, use.superuser)]
+    of_group, others = _of_group(rights), _without_writing(rights.others.rights)
+    new: dict[str, AclEntry] = {}
+    folders: dict[str, tuple[str, ...]] = {}
+    for user in users:
+        if not rights.keeps_acls and user.folders and not _keeps_creating(use, user):
+            folders[user.name] = user.folders
+        elif rights.keeps_acls and (missing := _missing(use, user, of_group, others)):
+            new[user.name] = AclEntry("user", user.name, missing)
+    kept = (entry for entry in rights.named if entry.kind != "user" or entry.name not in new)
+    named = (*kept, *new.values())
+    bases = (AclEntry("user", "", _EVERYTHING), AclEntry("group", "", of_group), AclEntry("other", "", others))
+    # Who could not be asked may have the right.
+    refuses = any(user.creates and use.can_create.get(user.name) is False for user in users)
+    changes = not rights.exists or bool(openness(rights)) or bool(refuses and (new or folders))
+    permission = "1" + "".join(_digit(entry.rights) for entry in bases)
+    return Closing(rights, permission, (*bases, *named) if named else (), folders, changes)
 
 
 def _of_group(rights: StateDirRights) -> str:
@@ -111,43 +106,22 @@ def _of_group(rights: StateDirRights) -> str:
     return own if rights.group_is_chosen else _without_writing(own)
 
 
-def _for_users(use: StateDirUse, of_group: str) -> tuple[tuple[AclEntry, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
-    wanted = [(user, _wanted(use, user, of_group)) for user in _others(use)]
-    return tuple(AclEntry("user", user.name, rights) for user, rights in wanted if rights), ()
-
-
-def _wanted(use: StateDirUse, user: StateDirUser, of_group: str) -> str:
+def _missing(use: StateDirUse, user: StateDirUser, of_group: str, others: str) -> str:
     """Return the rights that the user's own entry has to give; empty if none is needed."""
-    rights = use.rights
-    own = next((entry.rights for entry in rights.named if (entry.kind, entry.name) == ("user", user.name)), "")
-    if user.need is Need.ENTER:
-        # Nobody knows whether it is a member of the group, for whom the rights of others don't count.
-        enters = own or _common(of_group, rights.others.rights)
-        return "" if _has(enters, _ENTER) else _ENTER
-    return "" if _has(own, _EVERYTHING) or _keeps_creating(use, user) else _EVERYTHING
+    entries = use.rights.named
+    own = next((entry.rights for entry in entries if (entry.kind, entry.name) == ("user", user.name)), "")
+    if user.creates:
+        return "" if own == _EVERYTHING or _keeps_creating(use, user) else _EVERYTHING
+    # Nobody knows whether it is a member of the group, for whom the rights of others don't count.
+    enters = own or common(of_group, others)
+    return "" if common(enters, _ENTER) == _ENTER else _ENTER
 
 
 def _keeps_creating(use: StateDirUse, user: StateDirUser) -> bool:
     """Return whether HDFS said that the user can create in it, by a right that nobody takes away."""
     rights = use.rights
     taken = rights.others.creates or (rights.of_group.creates and not rights.group_is_chosen)
-    return use.can_create.get(user.name, False) and not taken
-
-
-def _for_others(use: StateDirUse, of_group: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the folders to be made, by user. Without ACLs nobody can be given a right of their own."""
-    for user in _others(use):
-        if user.need is Need.CREATE and user.folders and not _keeps_creating(use, user):
-            yield user.name, user.folders
-
-
-def _others(use: StateDirUse) -> list[StateDirUser]:
-    """Return who needs a right beside those of the owner and of HDFS's superuser, each once, with the greater need."""
-    users: dict[str, StateDirUser] = {}
-    for user in sorted(use.users, key=lambda user: (user.name, user.need)):
-        if user.name and user.name not in (use.rights.owner, use.superuser):
-            users.setdefault(user.name, user)
-    return list(users.values())
+    return use.can_create.get(user.name) is True and not taken
 
 
 def strange_entries(
@@ -177,30 +151,11 @@ def is_readable_by_all(permission: str) -> bool:
     return not permission or permission[-1] in "4567"
 
 
-def subject_name(order: OrderFile) -> str:
-    """Return the name of the stream that an order is on."""
-    return order.subject.rpartition("-")[0] or order.subject
-
-
-def order_words(order: OrderFile) -> str:
-    """Return what is known of an order that nobody reads."""
-    about = "on all streams, a freeze or its end," if order.subject == ALL_STREAMS else f"on {subject_name(order)}"
-    return f"one {about} by {order.author} of {order.at:%Y-%m-%d %H:%M} UTC"
-
-
-def repeating(order: OrderFile) -> str:
-    """Return the command that repeats an order if it was a stop, or a freeze."""
-    if order.subject == ALL_STREAMS:
-        return "`kstream streams freeze`"
-    return f"`kstream streams stop {subject_name(order)}` (or hold)"
-
-
-def _has(rights: str, wanted: str) -> bool:
-    return all(right in rights for right in wanted if right != "-")
-
-
-def _common(first: str, second: str) -> str:
-    return "".join(one if one == other else "-" for one, other in zip(first, second, strict=True))
+def few(words: Iterable[str], most: int = 5, between: str = ", ") -> str:
+    """Return the first of these words, and how many more there are."""
+    words = list(words)
+    rest = f" and {len(words) - most} more" if len(words) > most else ""
+    return between.join(words[:most]) + rest
 
 
 def _without_writing(rights: str) -> str:

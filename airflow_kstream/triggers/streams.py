@@ -241,7 +241,7 @@ class StreamTrigger(BaseTrigger):
                 # With the first look of this trigger, and daily: the last of the state counts the days.
                 since = _words(verdict.waits_for_a_person)
                 self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
-            if strangers and logged[-2:-1] != state[-2:-1]:
+            if strangers and strangers not in logged:
                 self.log.warning("%s: strangers wrote in its folder, and count for nothing: %s", self.stream, strangers)
             if held:
                 self.log.warning("%s is not examined, and not restarted for its stall: %s", self.stream, held)

@@ -18,6 +18,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.authors import SUPERVISORS_FILE, named_supervisors
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.hdfs_path import as_word
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.state_dir_rights import AclEntry
@@ -107,6 +108,17 @@ def test_a_folder_changes_hands_by_the_printed_commands(
     done = ran("streams", "hand-over", "orders", "--cluster", file, "--to", US).out
     assert f"{stream.folder} belongs to {US}, and nobody else can write in it" in done
     assert gateway.hdfs.names(stream.folder) == frozenset()
+
+
+def test_a_file_with_the_name_of_a_pattern_goes_alone(
+    minicluster: Minicluster, gateway: ClusterSession, tmp_path: Path
+) -> None:
+    """Hadoop's client reads patterns in what was quoted for a shell."""
+    path = gateway.state.path
+    for name in ("*", "kept"):
+        gateway.hdfs.write(f"{path}/{name}", "")
+    carried_out(minicluster, f"hdfs dfs -rm -r {as_word(f'{path}/*')}", "hdfs", tmp_path)
+    assert gateway.hdfs.names(path) == {"kept"}
 
 
 def test_all_who_use_it_can_do_what_they_must_and_no_more(

@@ -12,18 +12,12 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.authors import SUPERVISORS_FILE, named_supervisors
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.session import open_session
 from tests.contract.conftest import Living
 from tests.live.streams import cluster
 from tests.live.token_makers import access_as
 
 STATE_DIR = "/kstream"
-
-
-@pytest.fixture
-def supervisor(minicluster: Minicluster) -> Iterator[ClusterSession]:
-    with access_as(minicluster, "supervisor") as session:
-        yield session
 
 
 @pytest.fixture
@@ -64,9 +58,7 @@ def test_an_ordinary_user_creates_nothing_and_may_look(ordinary: Hdfs, living: L
     assert ordinary.names(folder) != frozenset()
 
 
-def test_nobody_but_its_owner_takes_a_folder_away(
-    minicluster: Minicluster, supervisor: ClusterSession, living: Living
-) -> None:
+def test_nobody_but_its_owner_takes_a_folder_away(minicluster: Minicluster, living: Living) -> None:
     """The users of streams can write in state_dir; its sticky bit keeps them from what is not theirs."""
     folder = living.supervisor.stream.folder
     with access_as(minicluster, "gateway") as other:
@@ -76,14 +68,15 @@ def test_nobody_but_its_owner_takes_a_folder_away(
             other.hdfs.rename_onto_nothing(folder, f"{STATE_DIR}/taken-away")
         with pytest.raises(Denied, match="sticky bit"):
             other.hdfs.delete(f"{STATE_DIR}/{SUPERVISORS_FILE}")
-    assert supervisor.hdfs.status(folder).owner == getuser()
+        assert other.hdfs.status(folder).owner == getuser()
 
 
 def test_its_owner_reads_a_checkpoint_that_is_open_to_the_streams_group(
-    supervisor: ClusterSession, ordinary: Hdfs, living: Living
+    minicluster: Minicluster, ordinary: Hdfs, living: Living
 ) -> None:
     (checkpoint,) = living.supervisor.spec.checkpoints
-    assert "commits" in supervisor.hdfs.names(checkpoint)
+    with access_as(minicluster, "supervisor") as supervisor:
+        assert "commits" in supervisor.hdfs.names(checkpoint)
     with pytest.raises(Denied):
         ordinary.names(checkpoint)
 

@@ -80,7 +80,7 @@ def call_dead(hdfs: SimHdfs, user: str, holder: str = WRITER, place: str = OURS)
         hdfs,
         user,
         f"{place}/audit/{RUN}-000001-results.jsonl",
-        lines(line | {"action": "ask", "why": "its holder is dead"}),
+        lines(line | {"action": "ask", "asked": line["at"], "why": "its holder is dead"}),
     )
 
 

@@ -1,4 +1,4 @@
-"""Names that a stranger occupies in a stream's folder which somebody opened: they keep nobody from his work."""
+"""Names that a stranger occupies in a stream's folder which somebody opened: they keep nobody from working."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST = "application_1_0001"
 
 
 def occupy(life: Life, *names: str) -> None:
-    """Let him write these files, in a folder that lets everybody."""
+    """Let a stranger write these files, in a folder that lets everybody."""
     life.hdfs.modes[life.run.id.folder] = "777"
     with life.hdfs.as_user("mallory"):
         for name in names:
@@ -22,7 +22,7 @@ def occupy(life: Life, *names: str) -> None:
 
 
 def test_the_record_of_an_end_is_written_where_a_stranger_wrote_one_first(life: Life) -> None:
-    """A record of his doesn't count, and ours would be written again at once, without a pause and for ever."""
+    """A stranger's record doesn't count, and ours would be written again at once, without a pause and for ever."""
     life.begin()
     occupy(life, ended_file(1))
     life.yarn.end(FIRST, ApplicationState.FAILED, "an error")

@@ -18,17 +18,15 @@ from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.orders import ALL_STREAMS, LAST_OF_USERS, order_name
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.stream_policies import StopPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.formats import written_desired, written_freeze
 from airflow_kstream.supervise.streams.registry import registered
 from airflow_kstream.supervise.streams.run import StreamRun
 from tests.simulated.fixtures import lived
-from tests.simulated.folders import order_path
+from tests.simulated.folders import keep_copy, order_path
 from tests.simulated.servers import CLUSTER, ONE_WEEK
 from tests.simulated.tenants import Tenant
 
@@ -43,9 +41,7 @@ def closed(request: str, path: str) -> None:
 
 def kept_copy(tenant: Tenant) -> None:
     """Keep its declaration as a supervisor that read it: the copy tells everybody whose stream it is."""
-    user = tenant.acting().session.state.user
-    folder = f"{CLUSTER.state_dir}/{folder_name(FolderKind.DECLARED, 'streamer')}/{tenant.stream}"
-    tenant.hdfs.write(f"{folder}/{copy_name(fingerprint(tenant.spec), user)}", written_copy(tenant.spec, user))
+    keep_copy(tenant.hdfs, tenant.stream, tenant.spec, tenant.acting().session.state.user)
 
 
 class Driver(Tenant):

@@ -1,8 +1,8 @@
-"""An ordinary user of the cluster who may write where a careless site lets everybody: what he says changes nothing.
+"""An ordinary user of the cluster who may write where a careless site lets everybody: none of it changes anything.
 
-`mallory` has no right on any stream. The state_dir is open (1777), as many sites make it, so that he can make folders
-beside the streams', and write into those that somebody opened. HDFS and YARN are simulated: which owner a real NameNode
-tells of a file is the business of tests/contract.
+`mallory` has no right on any stream. The state_dir is open (1777), as many sites make it, so that folders can be made
+beside the streams', and files written into those that somebody opened. HDFS and YARN are simulated: which owner a real
+NameNode tells of a file is the business of tests/contract.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from airflow_kstream.supervise.streams.neighbours import with_company
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import registered
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 
@@ -65,7 +64,7 @@ EVIL = replace(
 
 
 class Mallory:
-    """The ordinary user. He knows everything that is readable, and says whatever helps him."""
+    """The ordinary user, who knows everything that is readable, and says what helps most."""
 
     def __init__(self, life: Life) -> None:
         self.life, self.hdfs = life, life.hdfs
@@ -108,8 +107,8 @@ def applications(life: Life) -> list[str]:
     return [app.id for app in life.yarn.apps.values() if app.alive]
 
 
-class TestHisFolder:
-    """He makes the stream's folder before its first start, or after housekeeping removed it."""
+class TestMallorysFolder:
+    """Mallory makes the stream's folder before its first start, or after housekeeping removed it."""
 
     def test_it_blocks_the_first_start_with_the_superusers_command(self, life: Life, mallory: Mallory) -> None:
         mallory.make(mallory.folder, "777")
@@ -154,7 +153,7 @@ class TestHisFolder:
         assert (report.phase, report.generation) == (Phase.RUNNING, 1)
 
 
-class TestHisFiles:
+class TestMallorysFiles:
     """Somebody opened the folder of a stream that runs."""
 
     def test_a_claim_and_an_acceptance_neither_kill_nor_follow_what_runs(self, life: Life, opened: Mallory) -> None:
@@ -207,7 +206,10 @@ class TestHisFiles:
         opened.claim(2, EVIL)
         told: list[str] = []
         assert Reconciler(life.run, tell=told.append).run(Mode.ENSURE).phase is Phase.RUNNING
-        assert f"closed {opened.folder}: others could write in it" in told
+        assert told == [
+            f"{opened.folder} holds what strangers wrote, which counts for nothing: gen-000002 of mallory",
+            f"closed {opened.folder}, without what strangers left there: others could write in it",
+        ]
         assert life.hdfs.modes[opened.folder] == "755"
         assert not life.run.folder.authored().strangers
         assert applications(life) == ours
@@ -242,7 +244,7 @@ class TestHisFiles:
         assert life.yarn.apps[alice.id].alive
 
 
-class TestHisOrders:
+class TestMallorysOrders:
     def order(self, mallory: Mallory, subject: str, text: str, folder: str = "mallory") -> None:
         place = f"{STATE_DIR}/{folder_name(FolderKind.ORDERS, folder)}"
         mallory.make(place)
@@ -281,7 +283,7 @@ class TestHisOrders:
         assert "mallory" not in life.run.session.state.look().supervisors
 
 
-class TestHisCopies:
+class TestMallorysCopies:
     @pytest.mark.parametrize("folder", ["mallory", "streamer"])
     def test_what_mallory_declares_is_submitted_by_nobody(self, life: Life, opened: Mallory, folder: str) -> None:
         place = f"{STATE_DIR}/{folder_name(FolderKind.DECLARED, folder)}.2/{ORDERS}"
@@ -324,7 +326,8 @@ def test_a_file_of_gigabytes_ends_no_look(life: Life, mallory: Mallory) -> None:
 
 
 def test_a_driver_that_was_told_to_stop_by_mallory_runs_on(life: Life, opened: Mallory) -> None:
+    ours = applications(life)
     opened.write(f"{opened.folder}/{started_marker(1)}")
     opened.write(f"{opened.folder}/{stop_marker(1)}")
     assert life.reconcile(Mode.ENSURE).phase is Phase.RUNNING
-    assert isinstance(life.engine, FakeEngine)
+    assert applications(life) == ours

@@ -9,8 +9,11 @@ from airflow_kstream.model.contract import claim_file, ended_file, fence_name
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.orders import order_name
 from airflow_kstream.model.own_folders import FolderKind, folder_name
+from airflow_kstream.model.spec_fingerprint import fingerprint
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.housekeeping import FolderFacts, Kept
-from tests.simulated.servers import CLUSTER
+from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
+from tests.simulated.servers import CLUSTER, SimHdfs
 from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
@@ -32,6 +35,12 @@ def files(generations: int, at: datetime = OLD, *more: str) -> dict[str, datetim
 def order_path(subject: object, number: int = 1, user: str = "streamer") -> str:
     """Return where this user's order on a stream's id lies, or on ALL_STREAMS."""
     return f"{CLUSTER.state_dir}/{folder_name(FolderKind.ORDERS, user)}/{order_name(str(subject), number)}"
+
+
+def keep_copy(hdfs: SimHdfs, stream: object, spec: StreamSpec, user: str) -> None:
+    """Keep a copy of this declaration as streamer, a supervisor that read it: the stream runs as this user."""
+    folder = f"{CLUSTER.state_dir}/{folder_name(FolderKind.DECLARED, 'streamer')}/{stream}"
+    hdfs.write(f"{folder}/{copy_name(fingerprint(spec), user)}", written_copy(spec, user), overwrite=True)
 
 
 def facts(generations: int = 2, **changed: Any) -> FolderFacts:

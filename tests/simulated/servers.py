@@ -131,7 +131,7 @@ class SimHdfs:
         children = {name[len(start) :].partition("/")[0] for name in there if name.startswith(start)} - {""}
         return tuple(self._status(start + child, child) for child in sorted(children))
 
-    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
+    def matching(self, path: str, wanted: Callable[[FileStatus], bool], *, after: str = "") -> tuple[FileStatus, ...]:
         return tuple(entry for entry in self.list(path) if entry.name > after and wanted(entry))
 
     def listing(self, path: str, prefix: str = "") -> Listing:

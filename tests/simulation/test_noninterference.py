@@ -1,8 +1,9 @@
-"""Noninterference: whatever an ordinary user of the cluster adds, the stream's life is the same as without him.
+"""Noninterference: whatever an ordinary user of the cluster adds, the stream's life is the same without it.
 
-Each history is lived twice, with and without him, and compared step by step: phases, generations, and what was done. He
-adds files of every kind, folders and tagged applications, at any moment. In a closed folder he can add none; in one
-that somebody opened he can, and a stream that has ever run is neither refused, nor delayed, nor counted otherwise.
+Each history is lived twice, with and without such a user, `mallory`, and compared step by step: phases, generations,
+and what was done. Files of every kind, folders and tagged applications are added at any moment. In a closed folder none
+can be; in one that somebody opened they are, and a stream that has ever run is neither refused, nor delayed, nor
+counted otherwise.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ OURS = st.sampled_from(
 )
 
 
-# ---- What he does --------------------------------------------------------------------------------------------------
+# ---- What mallory does ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -183,26 +184,26 @@ INSIDE = st.builds(Written, st.builds("{}/{}".format, st.just(FOLDER), NAMES), T
 
 
 def _history(
-    his: st.SearchStrategy[Callable[[Life], object]],
+    mallorys: st.SearchStrategy[Callable[[Life], object]],
 ) -> st.SearchStrategy[History]:
-    """Draw acts, each with whether it is his."""
+    """Draw acts, each with whether it is mallory's."""
     ours = st.tuples(st.just(False), OURS)
-    return st.lists(st.one_of(ours, ours, st.tuples(st.just(True), his)), min_size=4, max_size=14)
+    return st.lists(st.one_of(ours, ours, st.tuples(st.just(True), mallorys)), min_size=4, max_size=14)
 
 
-def _live(history: History, *, with_him: bool, opened: bool) -> Lived:
+def _live(history: History, *, with_mallory: bool, opened: bool) -> Lived:
     with lived() as life:
         life.run = replace(life.run, spec=BRISK)
         life.hdfs.modes[STATE_DIR] = "1777"
         told = Lived(life)
         told.step(reconcile)
-        for his, act in history:
+        for mallorys, act in history:
             if opened:
                 life.hdfs.modes[FOLDER] = "777"
-            if not his:
+            if not mallorys:
                 told.step(act)
-            elif with_him:
-                # A closed folder lets him write nothing.
+            elif with_mallory:
+                # A closed folder lets nobody else write.
                 with suppress(Denied):
                     act(life)
         told.step(reconcile)
@@ -212,20 +213,20 @@ def _live(history: History, *, with_him: bool, opened: bool) -> Lived:
 @HISTORIES
 @given(_history(st.one_of(ELSEWHERE, ROOT, TAGGED, INSIDE)))
 def test_beside_a_closed_folder_mallory_changes_nothing(history: History) -> None:
-    alone = _live(history, with_him=False, opened=False)
-    assert _live(history, with_him=True, opened=False).seen == alone.seen
+    alone = _live(history, with_mallory=False, opened=False)
+    assert _live(history, with_mallory=True, opened=False).seen == alone.seen
 
 
 @HISTORIES
 @given(_history(st.one_of(ELSEWHERE, TAGGED, INSIDE, INSIDE)))
 def test_in_an_opened_folder_mallory_changes_nothing_either(history: History) -> None:
-    alone = _live(history, with_him=False, opened=True)
-    with_him = _live(history, with_him=True, opened=True)
-    assert _without_numbers(with_him.seen) == _without_numbers(alone.seen)
+    alone = _live(history, with_mallory=False, opened=True)
+    with_mallory = _live(history, with_mallory=True, opened=True)
+    assert _without_numbers(with_mallory.seen) == _without_numbers(alone.seen)
 
 
 def _without_numbers(seen: list[object]) -> list[object]:
-    """Leave the generations' numbers out: those that he took are passed over."""
+    """Leave the generations' numbers out: those that mallory took are passed over."""
     return [
         tuple(part for part in each if not isinstance(part, int)) if isinstance(each, tuple) else each for each in seen
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "airflow_kstream"
-LISTING = frozenset({"list", "listing", "matching", "names", "names_beginning"})
+LISTING = frozenset({"list", "listing", "matching", "names"})
 GO_TO = (
     "a name on HDFS says nothing of its author, so list through what knows the law of SECURITY.md: "
     "StreamFolder.authored for a stream's folder, StateListing (session.state) for the state_dir itself, "
@@ -39,7 +39,7 @@ READERS = (
     Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
     Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
     Reader(
-        "supervise/streams/state_folder.py", 1, "StreamFolder.authored: the policy sorts the files by their authors"
+        "supervise/streams/authored_folder.py", 1, "StreamFolder.authored: the policy sorts the files by their authors"
     ),
     Reader("supervise/streams/hand_over.py", 1, "owners are what it shows, strangers' too; it changes nothing"),
     Reader(
@@ -54,7 +54,7 @@ READERS = (
         "supervise/streams/checkpoint_lock.py", 2, "a checkpoint's record, each entry with its author for the policy"
     ),
     Reader(
-        "supervise/doctor/void_orders.py", 1, "orders that don't count: names and owners are shown, nothing is read"
+        "supervise/doctor/state_dir_facts.py", 1, "orders that don't count: names and owners are shown, nothing is read"
     ),
     Reader("supervise/doctor/staging.py", 1, "outside: the staging folders of jobs"),
     Reader("supervise/leases/flink_valid_length.py", 1, "outside: Flink's files beside a file that was recovered"),
@@ -115,31 +115,24 @@ def test_an_hdfs_client_keeps_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "lists"),
+    ("finds", "code", "found"),
     [
-        ("session.hdfs.list(folder)", True),
-        ("self._hdfs.matching(folder, wanted)", True),
-        ("hdfs.names_beginning(folder, 'gen-')", True),
-        ("ask(session.base.hdfs.names, folder)", True),
-        ("run.folder.names()", False),
-        ("files.list(place, after)", False),
-        ("session.hdfs.status(folder)", False),
+        (listings, "session.hdfs.list(folder)", True),
+        (listings, "self._hdfs.matching(folder, wanted)", True),
+        (listings, "hdfs.listing(folder, 'gen-')", True),
+        (listings, "ask(session.base.hdfs.names, folder)", True),
+        (listings, "run.folder.names()", False),
+        (listings, "files.list(place, after)", False),
+        (listings, "session.hdfs.status(folder)", False),
+        (other_names, "web = session.hdfs", True),
+        (other_names, "if web := run.session.hdfs: ...", True),
+        (other_names, "def look(client: Hdfs) -> None: ...", True),
+        (other_names, "hdfs = session.hdfs", False),
+        (other_names, "def look(hdfs: Hdfs) -> None: ...", False),
+        (other_names, "now = session.hdfs.now()", False),
     ],
 )
-def test_a_listing_is_known_by_the_name_of_its_client(code: str, lists: bool) -> None:
-    assert bool([*listings(ast.parse(code))]) is lists
-
-
-@pytest.mark.parametrize(
-    ("code", "hides"),
-    [
-        ("web = session.hdfs", True),
-        ("if web := run.session.hdfs: ...", True),
-        ("def look(client: Hdfs) -> None: ...", True),
-        ("hdfs = session.hdfs", False),
-        ("def look(hdfs: Hdfs) -> None: ...", False),
-        ("now = session.hdfs.now()", False),
-    ],
-)
-def test_another_name_of_a_client_is_found(code: str, hides: bool) -> None:
-    assert bool([*other_names(ast.parse(code))]) is hides
+def test_a_listing_and_another_name_of_a_client_are_found(
+    finds: Callable[[ast.AST], Iterator[int]], code: str, found: bool
+) -> None:
+    assert bool([*finds(ast.parse(code))]) is found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import requests
 
@@ -40,6 +40,7 @@ _INSIDE = re.compile(rf"offsets|commits|metadata|{_DSTREAMS.pattern}")
 _BATCH = re.compile(r"[0-9]{1,19}")
 # Of what this package writes and reads as one text; a stranger's file of gigabytes must end no worker.
 LONGEST_TEXT = 1 << 20
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 # The words of a server whose rename decides between no two callers.
 _NOT_EXCLUSIVE = (
@@ -65,6 +66,9 @@ class FileStatus:
     owner: str = ""
     acl: bool = False
     group: str = ""
+
+
+_Pages = Iterator[Sequence[FileStatus]]
 
 
 @dataclass(frozen=True)
@@ -148,16 +152,7 @@ class Hdfs:
         Costs one request for each page of the NameNode's (dfs.ls.limit, a thousand by default). Where there are too
         many entries, that is logged once, and those who have the most of them are cut.
         """
-
-        def listed() -> Listing:
-            pages = self._client.pages(plain_path(path), prefix)
-            rows = ([_file_status(status, str(status["pathSuffix"])) for status in page] for page in pages)
-            return Listing(*kept(rows))
-
-        try:
-            found: Listing = self._ask(f"list {path}", listed)
-        except NotFound:
-            return Listing()
+        found = self._listed(path, lambda pages: Listing(*kept(pages)), Listing(), prefix=prefix)
         if found.cut and path not in self._told:
             self._told.add(path)
             log.warning("%s: %s", path, found.words)
@@ -170,37 +165,36 @@ class Hdfs:
             raise InvalidInput(found.words, tried=f"list {path}", server=self._servers, principal=str(self._identity))
         return found.entries
 
-    def matching(self, path: str, wanted: Callable[[FileStatus], bool], after: str = "") -> tuple[FileStatus, ...]:
+    def matching(
+        self, path: str, wanted: Callable[[FileStatus], bool], *, prefix: str = "", after: str = ""
+    ) -> tuple[FileStatus, ...]:
         """Return the folder's children that are wanted, however many others there are; none when it does not exist.
 
-        Only they are held in memory. The pages of names up to `after` are not fetched, where the server has pages.
+        Only they are held in memory. Of names that begin otherwise, or that come up to `after`, no page is fetched
+        where the server has pages.
         """
 
-        def listed() -> tuple[FileStatus, ...]:
-            pages = self._client.pages(plain_path(path), after=after)
-            rows = (_file_status(status, str(status["pathSuffix"])) for page in pages for status in page)
-            return tuple(row for row in rows if wanted(row))
+        def chosen(pages: _Pages) -> tuple[FileStatus, ...]:
+            return tuple(row for page in pages for row in page if wanted(row))
 
-        try:
-            return tuple(self._ask(f"list {path}", listed))
-        except NotFound:
-            return ()
+        return self._listed(path, chosen, (), prefix=prefix, after=after)
 
     def names(self, path: str) -> frozenset[str]:
         """Return the names in a folder, as `list` does."""
         return frozenset(entry.name for entry in self.list(path))
 
-    def names_beginning(self, path: str, prefix: str) -> frozenset[str]:
-        """Return the names in a folder that begin so, however many others there are; none when it does not exist."""
+    def _listed(self, path: str, gathered: Callable[[_Pages], T], nothing: T, prefix: str = "", after: str = "") -> T:
+        """Return what is gathered from a folder's pages; nothing when it does not exist."""
 
-        def listed() -> frozenset[str]:
-            pages = self._client.pages(plain_path(path), prefix)
-            return frozenset(str(status["pathSuffix"]) for page in pages for status in page)
+        def listed() -> T:
+            pages = self._client.pages(plain_path(path), prefix, after)
+            return gathered([_file_status(status, str(status["pathSuffix"])) for status in page] for page in pages)
 
         try:
-            return frozenset(self._ask(f"list {path}/{prefix}*", listed))
+            found: T = self._ask(f"list {path}", listed)
         except NotFound:
-            return frozenset()
+            return nothing
+        return found
 
     def check_access(self, path: str, action: str) -> None:
         """Check a right without using it: `action` is like `rwx`. Raises Denied: when it is missing."""
@@ -364,16 +358,8 @@ class Hdfs:
 
     def _batches(self, folder: str) -> dict[int, datetime]:
         """Return the times of a query's batches. They are the job's own, which may keep as many as it likes."""
-
-        def listed() -> dict[int, datetime]:
-            pages = self._client.pages(plain_path(folder))
-            files = (_file_status(status, str(status["pathSuffix"])) for page in pages for status in page)
-            return {int(file.name): file.modified for file in files if _BATCH.fullmatch(file.name)}
-
-        try:
-            return dict(self._ask(f"list {folder}", listed))
-        except NotFound:
-            return {}
+        batches = self.matching(folder, lambda file: bool(_BATCH.fullmatch(file.name)))
+        return {int(file.name): file.modified for file in batches}
 
     def _query_id(self, path: str, metadata: FileStatus | None) -> str | None:
         """Return the query's id. Spark writes the file once; as long as it is the same file, it is read once."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from airflow_kstream.model.cluster_facts import ClusterFacts, known
 from airflow_kstream.model.finding import Concern, Severity
-from airflow_kstream.model.orders import ALL_STREAMS
+from airflow_kstream.model.hdfs_path import as_word
+from airflow_kstream.model.orders import ALL_STREAMS, OrderFile
 from airflow_kstream.policy.doctor.check import Found
-from airflow_kstream.policy.state_dir import is_readable_by_all, openness, order_words, repeating, subject_name
-
-_NAMED = 5
-_CHECK = "`kstream connection check` prints the commands, which lock nobody out who uses it"
+from airflow_kstream.policy.state_dir import few, is_readable_by_all, openness
 
 
 def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
@@ -23,7 +20,7 @@ def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
             Severity.WARNING,
             f"{rights.path} is open: {'; '.join(reasons)}. What strangers write there counts for nothing, but they can "
             "take the name of a stream's folder before its first start",
-            _CHECK,
+            "`kstream connection check` prints the commands, which lock nobody out who uses it",
             f"HDFS: {rights.path} has the mode {rights.permission}, {rights.owner}:{rights.group}",
         )
 
@@ -39,10 +36,10 @@ def strangers(facts: ClusterFacts) -> Iterator[Found]:
             Severity.WARNING,
             f"in {path} lies what belongs to nobody who may speak there: {_few(found + inside)}. It counts for "
             "nothing. If one of them should speak for streams, a supervisor is missing",
-            f"hdfs dfs -rm -r {(found + inside)[0][0]}; or add its owner's name to {path}/supervisors",
+            f"hdfs dfs -rm -r {as_word((found + inside)[0][0])}; or add its owner's name to {path}/supervisors",
             f"HDFS: {len(found) + len(inside)} entries of {_owners(found + inside)}",
             concerns=tuple(
-                Concern(each.stream, f"its folder has {_few(each.strangers.items())}", foretold=False)
+                Concern(each.stream, f"its folder has {_few(each.strangers.items())}")
                 for each in state_dir.folders
                 if each.strangers
             ),
@@ -60,7 +57,7 @@ def open_stream_folders(facts: ClusterFacts) -> Iterator[Found]:
             f"its next start closes it; or hdfs dfs -setfacl -b {folders[0].path} and hdfs dfs -chmod 755 "
             f"{folders[0].path}, once strangers' files are gone",
             f"HDFS: {_few((each.path, f'{each.owner}, {each.rights}') for each in folders)}",
-            concerns=tuple(Concern(each.stream, "others can write in its folder", foretold=False) for each in folders),
+            concerns=tuple(Concern(each.stream, "others can write in its folder") for each in folders),
         )
 
 
@@ -76,9 +73,7 @@ def supervisors_streams(facts: ClusterFacts) -> Iterator[Found]:
             "a principal of its own for each stream, in its declaration's credentials, or for the connection",
             f"HDFS: their newest claims belong to {', '.join(sorted({each.user for each in running}))}; supervisors "
             f"are {state_dir.supervisors}",
-            concerns=tuple(
-                Concern(each.stream, f"it speaks for all streams, as {each.user}", foretold=False) for each in running
-            ),
+            concerns=tuple(Concern(each.stream, f"it speaks for all streams, as {each.user}") for each in running),
         )
 
 
@@ -86,13 +81,11 @@ def no_supervisor(facts: ClusterFacts) -> Iterator[Found]:
     """Find a connection whose principal speaks for no stream but those that run as itself."""
     state_dir, user = known(facts.state_dir), known(facts.user)
     if user and user not in state_dir.supervisors:
-        file = f"{state_dir.rights.path}/supervisors"
         yield Found(
             Severity.WARNING,
             f"{user}, the connection's principal, is no supervisor: its copies of declarations and its orders on "
             "others' streams count for nothing",
-            f"echo {user} | hdfs dfs -appendToFile - {file}, then hdfs dfs -chmod 644 {file}, as its owner or HDFS's "
-            "superuser; `kstream connection check` has the whole",
+            "`kstream connection check` prints the commands that name it",
             f"HDFS: supervisors are {state_dir.supervisors}",
         )
 
@@ -112,7 +105,7 @@ def supervisors_file(facts: ClusterFacts) -> Iterator[Found]:
     if names := state_dir.supervisors.misnamed:
         yield Found(
             Severity.WARNING,
-            f"{file} has lines that are no short name of a user: {_some(map(repr, names))}. They name nobody",
+            f"{file} has lines that are no short name of a user: {few(map(repr, names))}. They name nobody",
             "one short name a line, as HDFS shows it as the owner of that user's files",
             f"HDFS: {len(names)} lines of {file}",
         )
@@ -125,13 +118,13 @@ def void_orders(facts: ClusterFacts) -> Iterator[Found]:
     if orders:
         yield Found(
             Severity.WARNING,
-            f"orders count for nothing that are newer than what counts: {_some(map(order_words, orders))}. If one of "
+            f"orders count for nothing that are newer than what counts: {few(map(_order_words, orders))}. If one of "
             "these authors could speak when it was given, what it stopped, held or froze runs again",
-            f"hdfs dfs -cat {orders[0].path} shows it; {repeating(orders[0])} repeats it, by one who may speak; hdfs "
+            f"hdfs dfs -cat {orders[0].path} shows it; {_repeating(orders[0])} repeats it, by one who may speak; hdfs "
             "dfs -rm deletes it",
-            f"HDFS: {_some(order.path for order in orders)}; supervisors are {state_dir.supervisors}",
+            f"HDFS: {few(order.path for order in orders)}; supervisors are {state_dir.supervisors}",
             concerns=tuple(
-                Concern(subject_name(order), f"an order of {order.author} on it counts for nothing", foretold=False)
+                Concern(_subject(order), f"an order of {order.author} on it counts for nothing")
                 for order in orders
                 if order.subject != ALL_STREAMS
             ),
@@ -149,7 +142,7 @@ def long_listings(facts: ClusterFacts) -> Iterator[Found]:
             "folders have more entries than anybody looks at, and each look takes long: of the owner who has the "
             "most, the rest is as if it were not there",
             f"hdfs dfs -ls {cut[0][0]} shows what they are; `kstream state clean` deletes what is old",
-            "; ".join(f"{path}: {words}" for path, words in islice(cut, _NAMED)),
+            few((f"{path}: {words}" for path, words in cut), between="; "),
             concerns=tuple(
                 Concern(each.stream, "strangers flood its folder") for each in state_dir.folders if each.cut
             ),
@@ -157,14 +150,25 @@ def long_listings(facts: ClusterFacts) -> Iterator[Found]:
 
 
 def _few(entries: Iterable[tuple[str, str]]) -> str:
-    return _some(f"{name} ({owner})" for name, owner in entries)
-
-
-def _some(words: Iterable[str]) -> str:
-    words = list(words)
-    rest = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    return ", ".join(words[:_NAMED]) + rest
+    return few(f"{name} ({owner})" for name, owner in entries)
 
 
 def _owners(entries: Iterable[tuple[str, str]]) -> str:
-    return _some(sorted({owner for _, owner in entries}))
+    return few(sorted({owner for _, owner in entries}))
+
+
+def _subject(order: OrderFile) -> str:
+    """Return the name of the stream that an order is on."""
+    return order.subject.rpartition("-")[0]
+
+
+def _order_words(order: OrderFile) -> str:
+    about = "on all streams, a freeze or its end," if order.subject == ALL_STREAMS else f"on {_subject(order)}"
+    return f"one {about} by {order.author} of {order.at:%Y-%m-%d %H:%M} UTC"
+
+
+def _repeating(order: OrderFile) -> str:
+    """Return the command that repeats an order if it was a stop, or a freeze."""
+    if order.subject == ALL_STREAMS:
+        return "`kstream streams freeze`"
+    return f"`kstream streams stop {_subject(order)}` (or hold)"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from airflow_kstream.model.authors import CLOSING, Ground, Supervisors
 from airflow_kstream.model.contract import claim_file, newest_claim
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.hdfs_path import as_word
 
 # Of strangers' files, in one command.
 _AT_ONCE = 20
@@ -88,7 +89,7 @@ def _closing(facts: HandOverFacts) -> Iterator[str]:
 
 def _removal(folder: str, names: Collection[str]) -> Iterator[str]:
     if names:
-        paths = " ".join(shlex.quote(f"{folder}/{name}") for name in list(names)[:_AT_ONCE])
+        paths = " ".join(as_word(f"{folder}/{name}") for name in list(names)[:_AT_ONCE])
         yield f"hdfs dfs -rm -r {paths}"
 
 

@@ -81,11 +81,15 @@ def names(claim: Claim | None, checkpoint: str) -> bool:
     return plain_path(checkpoint) in {plain_path(path) for path in claim.spec.checkpoints}
 
 
+def entry_path(checkpoint: str, number: int) -> str:
+    return f"{plain_path(checkpoint)}/{OWNER_FOLDER}/{owner_file(number)}"
+
+
 def not_its_users(checkpoint: str, entry: Ownership) -> str:
     """Say how an entry is removed whose author does not speak for the stream that it refuses; nothing of any other."""
     if not entry.strange:
         return ""
-    path = f"{plain_path(checkpoint)}/{OWNER_FOLDER}/{owner_file(entry.number)}"
+    path = entry_path(checkpoint, entry.number)
     return f"; {entry.author} wrote that, and if the checkpoint is not theirs to give, `hdfs dfs -rm {path}` removes it"
 
 
@@ -146,7 +150,7 @@ def _passed(point: Checkpoint, record: Record) -> str:
         return ""
     newest = record.passed[0]
     says = "a release" if newest.released else f"that it is {newest.owner}'s"
-    path = f"{plain_path(point.path)}/{OWNER_FOLDER}/{owner_file(newest.number)}"
+    path = entry_path(point.path, newest.number)
     return f" ({path} says {says}, which counts for nothing here: {newest.author} wrote it)"
 
 

@@ -82,21 +82,15 @@ def adopted_name(application: str, user: str) -> str:
     return f"{_ADOPTED}{application}.{quote(user, safe='')}"
 
 
-def _monotonic() -> float:
-    return time.monotonic()
-
-
 class Copies:
     """The copies of declarations in one state_dir. What was read once is remembered until its file changes."""
 
-    def __init__(self, hdfs: Hdfs, state: StateDir, clock: Callable[[], float] = _monotonic) -> None:
+    def __init__(self, hdfs: Hdfs, state: StateDir) -> None:
         self._hdfs = hdfs
         self._state = state
-        self._clock = clock
         self._listed: dict[str, tuple[CopyFile, ...]] = {}
-        self._missed: dict[tuple[str, str], float] = {}
-        # Who was looked for in vain, in short, by the stream and where they had written.
-        self._unknown: dict[tuple[str, str], tuple[float, int]] = {}
+        # When a stream's copies were listed for something that was missing, and what was seen of it then, in short.
+        self._missed: dict[tuple[str, str], tuple[float, int]] = {}
         self._read: dict[str, tuple[FileStatus, Copy | None]] = {}
 
     def of(self, stream: StreamId, spec_fingerprint: str, author: str) -> Copy | None:
@@ -115,7 +109,8 @@ class Copies:
             return its_own and file.fingerprint == spec_fingerprint and self.read(file) is not None
 
         readable = self._with(stream, is_named, spec_fingerprint if chooses_any else f"{spec_fingerprint} of {author}")
-        return self._newest(sorted(readable, key=lambda file: file.status.owner != self._state.user))
+        file = min(readable, key=lambda file: file.status.owner != self._state.user, default=None)
+        return self.read(file) if file else None
 
     def users(self, stream: StreamId, *, among: Iterable[str], where: str = "") -> frozenset[str]:
         """Return which of these short names HDFS gave this stream's user some day, by the copies that are kept.
@@ -135,18 +130,13 @@ class Copies:
     def _known_among(
         self, stream: StreamId, wanted: frozenset[str], where: str, seen: Iterable[Hashable]
     ) -> frozenset[str]:
-        if wanted <= self._known_users(stream):
-            return wanted
-        key, what, now = (str(stream), where), hash(frozenset(seen)), self._clock()
-        since, missed = self._unknown.get(key, (-math.inf, 0))
-        if what != missed or now - since >= _MISSES_HOLD_SECONDS:
-            self.files(stream)
-            self._unknown[key] = now, what
+        if not wanted <= self._known_users(stream):
+            self._look_for(stream, where, hash(frozenset(seen)))
         return wanted & self._known_users(stream)
 
     def yarn_user(self, stream: StreamId, user: str) -> str:
         """Return the name that YARN gave this user of the stream, empty if no copy tells it."""
-        files = self._with(stream, lambda file: file.user == user, _of_user(user))
+        files = self._with(stream, lambda file: file.user == user, f"user {user}")
         copies = (self.read(file) for file in files)
         return next((copy.yarn_user for copy in copies if copy and copy.yarn_user), "")
 
@@ -187,25 +177,20 @@ class Copies:
         """Forget what was listed: a copy was written."""
         self._listed.pop(str(stream), None)
         self._missed = {missed: at for missed, at in self._missed.items() if missed[0] != str(stream)}
-        self._unknown = {missed: at for missed, at in self._unknown.items() if missed[0] != str(stream)}
-
-    def _newest(self, files: Iterable[CopyFile]) -> Copy | None:
-        return next((copy for file in files if (copy := self.read(file))), None)
 
     def _with(self, stream: StreamId, wanted: Callable[[CopyFile], bool], what: str) -> tuple[CopyFile, ...]:
         """Return the files that are wanted, newest first; list them again if none is known, but not at each look."""
         found = tuple(filter(wanted, self._listed.get(str(stream), ())))
-        missed = self._missed.get((str(stream), what))
-        if found or (missed is not None and self._clock() - missed < _MISSES_HOLD_SECONDS):
-            return found
-        found = tuple(filter(wanted, self.files(stream)))
-        if not found:
-            self._missed[str(stream), what] = self._clock()
-        return found
+        return found or tuple(filter(wanted, self._look_for(stream, what)))
 
-
-def _of_user(user: str) -> str:
-    return f"user {user}"
+    def _look_for(self, stream: StreamId, what: str, seen: int = 0) -> tuple[CopyFile, ...]:
+        """Return the stream's copies, listed again unless that was done lately for the same."""
+        key, now = (str(stream), what), time.monotonic()
+        at, before = self._missed.get(key, (-math.inf, seen))
+        if seen != before or now - at >= _MISSES_HOLD_SECONDS:
+            self.files(stream)
+            self._missed[key] = now, seen
+        return self._listed[str(stream)]
 
 
 def _read_copy(text: str, file: CopyFile) -> Copy | None:

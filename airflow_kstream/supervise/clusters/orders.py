@@ -15,7 +15,7 @@ from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFoun
 from airflow_kstream.model.orders import LAST_OF_SUPERVISORS, LAST_OF_USERS, OrderFile, order_name, order_of
 from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.policy.authors import may_order
-from airflow_kstream.supervise.clusters.own_folder import own_folder
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
 from airflow_kstream.supervise.clusters.write_once import wrote_once
 
@@ -44,17 +44,13 @@ class _Listed:
     by_subject: dict[str, tuple[OrderFile, ...]]
 
 
-def _monotonic() -> float:
-    return time.monotonic()
-
-
 class Orders:
-    """The orders of one state_dir. A folder is listed again once its time has changed; an order never changes."""
+    """The orders of one state_dir. A folder is listed again after a minute, and once its time has changed; an order
+    never changes."""
 
-    def __init__(self, hdfs: Hdfs, state: StateDir, clock: Callable[[], float] = _monotonic) -> None:
+    def __init__(self, hdfs: Hdfs, state: StateDir) -> None:
         self._hdfs = hdfs
         self._state = state
-        self._clock = clock
         self._listed: dict[str, _Listed] = {}
         # The newest one on each subject that was read.
         self._texts: dict[str, tuple[OrderFile, str]] = {}
@@ -62,9 +58,9 @@ class Orders:
     def newest(self, subject: str, speakers: Collection[str], listing: StateListing) -> OrderFile | None:
         """Return the order on this subject that counts: of the supervisors or of these other `speakers`.
 
-        Costs nothing for a folder that did not change since it was listed. Raises Unavailable: when HDFS is away.
-        Raises Denied: when a folder can't be listed by this identity: nobody knows then what is wanted, unless a
-        supervisor's order has a higher number than all that may lie there.
+        Costs nothing for a folder that was listed within a minute and did not change since. Raises Unavailable: when
+        HDFS is away. Raises Denied: when a folder can't be listed by this identity: nobody knows then what is wanted,
+        unless a supervisor's order has a higher number than all that may lie there.
         """
         found, hidden = self._files(subject, speakers, listing)
         newest = max(found, key=lambda order: order.rank, default=None)
@@ -84,10 +80,8 @@ class Orders:
                 raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
         return known[1]
 
-    def give(
-        self, subject: str, speakers: Collection[str], written: Callable[[OrderFile | None, int], str]
-    ) -> OrderFile:
-        """Write the order that `written` makes of the newest one and of the next number, and return it.
+    def give(self, subject: str, speakers: Collection[str], written: Callable[[OrderFile | None], str]) -> OrderFile:
+        """Write the order that `written` makes of the newest one, and return it.
 
         Of two persons who speak at once, in different folders, each sees the other's order or was seen by the other,
         who then decides again: no order is lost unread. The text must be this writer's alone, by a nonce.
@@ -98,11 +92,11 @@ class Orders:
         listing = self._state.look()
         self._require_speaker(subject, speakers, listing)
         folder = own_folder(self._hdfs, self._state.path, FolderKind.ORDERS)
-        self._hdfs.make_folder(folder, _FOLDER_MODE)
+        make_own_folder(self._hdfs, folder, _FOLDER_MODE)
         basis, number = self._basis(subject, speakers, listing)
         for _ in range(_ATTEMPTS):
             self._require_number(number, basis, listing)
-            path, text = f"{folder}/{order_name(subject, number)}", written(basis, number)
+            path, text = f"{folder}/{order_name(subject, number)}", written(basis)
             ours = wrote_once(self._hdfs, f"{folder}/.order-{uuid.uuid4().hex}", path, text)
             found, _ = self._files(subject, speakers, self._state.look())
             others = [order for order in found if order.number >= number and not (ours and order.path == path)]
@@ -174,17 +168,17 @@ class Orders:
         if listed.cut and subject not in listed.by_subject:
             # Beside so many others a stream's own are few.
             listing = self._listing(path, entry, f"{subject}.")
-            listed.by_subject[subject] = _by_subject(path, entry, listing.entries).get(subject, ())
+            listed.by_subject[subject] = orders_in(path, entry, listing.entries).get(subject, ())
         return listed.by_subject.get(subject, ())
 
     def _known(self, path: str, entry: FileStatus) -> _Listed | None:
         known = self._listed.get(path)
-        fresh = known and known.entry == entry and 0 <= self._clock() - known.at < _LISTINGS_HOLD_SECONDS
+        fresh = known and known.entry == entry and time.monotonic() - known.at < _LISTINGS_HOLD_SECONDS
         return known if fresh and self._is_settled(entry) else None
 
     def _look(self, path: str, entry: FileStatus) -> _Listed:
-        at, listing = self._clock(), self._listing(path, entry)
-        listed = _Listed(entry, at, bool(listing.cut), {} if listing.cut else _by_subject(path, entry, listing.entries))
+        at, listing = time.monotonic(), self._listing(path, entry)
+        listed = _Listed(entry, at, bool(listing.cut), {} if listing.cut else orders_in(path, entry, listing.entries))
         if self._is_settled(entry):
             self._listed[path] = listed
         return listed
@@ -221,7 +215,8 @@ def _last(author: str, supervisors: Supervisors) -> int:
     return LAST_OF_SUPERVISORS if author in supervisors else LAST_OF_USERS
 
 
-def _by_subject(path: str, folder: FileStatus, files: Iterable[FileStatus]) -> dict[str, tuple[OrderFile, ...]]:
+def orders_in(path: str, folder: FileStatus, files: Iterable[FileStatus]) -> dict[str, tuple[OrderFile, ...]]:
+    """Return the orders among these files of a folder, by their subjects and regardless of their authors."""
     found: dict[str, list[OrderFile]] = {}
     for file in files:
         if not file.is_folder and (named := order_of(file.name)):

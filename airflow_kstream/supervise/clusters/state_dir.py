@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -47,10 +47,15 @@ class StateListing:
 
     def folders(self, kind: FolderKind) -> Mapping[str, FileStatus]:
         """Return the folders of this kind by their paths, regardless of their owners."""
+        return self._folders[kind]
+
+    @cached_property
+    def _folders(self) -> Mapping[FolderKind, Mapping[str, FileStatus]]:
+        """Sort the folders once: each stream asks for them."""
+        folders = {name: entry for name, entry in self.entries.items() if entry.is_folder}
         return {
-            f"{self.path}/{name}": entry
-            for name, entry in self.entries.items()
-            if entry.is_folder and is_folder_of(kind, name)
+            kind: {f"{self.path}/{name}": entry for name, entry in folders.items() if is_folder_of(kind, name)}
+            for kind in FolderKind
         }
 
 
@@ -58,17 +63,12 @@ def ground_of(folder: FileStatus) -> Ground:
     return Ground(folder.owner, is_closed(folder.permission, acl=folder.acl))
 
 
-def _monotonic() -> float:
-    return time.monotonic()
-
-
 class StateDir:
     """A state_dir as one session sees it. What can't have changed since is not asked again."""
 
-    def __init__(self, hdfs: Hdfs, path: str, clock: Callable[[], float] = _monotonic) -> None:
+    def __init__(self, hdfs: Hdfs, path: str) -> None:
         self._hdfs = hdfs
         self.path = path.rstrip("/")
-        self._clock = clock
         self._owners: tuple[float, str, str] | None = None
         self._named: tuple[FileStatus, frozenset[str]] | None = None
         self._missed: float | None = None
@@ -98,7 +98,7 @@ class StateDir:
         if lost := sorted(before - supervisors.users):
             log.warning(
                 "%s: %s may no longer speak for all streams, and what they ordered counts for nothing: what they "
-                "stopped, held or froze is started again. `kstream connection check` and the doctor name it",
+                "stopped, held or froze is started again. `kstream doctor` names it",
                 self.path,
                 ", ".join(lost),
             )
@@ -131,7 +131,7 @@ class StateDir:
         try:
             named = self._read_names(file)
         except (Denied, NotFound) as missing:
-            now = self._clock()
+            now = time.monotonic()
             self._missed = now if self._missed is None else self._missed
             if self._named and now - self._missed <= _NAMES_HOLD_SECONDS:
                 return self._named[1]
@@ -153,8 +153,9 @@ class StateDir:
         return self._named[1]
 
     def _root_and_own_owner(self) -> tuple[str, str]:
-        now = self._clock()
-        if self._owners is None or now - self._owners[0] > _OWNERS_HOLD_SECONDS:
+        now = time.monotonic()
+        # One that is missing may be made at any moment.
+        if self._owners is None or not self._owners[2] or now - self._owners[0] > _OWNERS_HOLD_SECONDS:
             self._owners = now, self._hdfs.status("/").owner, self._own_owner()
         return self._owners[1], self._owners[2]
 

@@ -38,6 +38,7 @@ from airflow_kstream.supervise.streams.registry import RegisteredStream, registe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 _UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
+_UNLISTED = Unasked("the state_dir", "a look asks for what will happen to streams: `kstream doctor` tells how they are")
 # Seconds that a look waits for any answer.
 _PATIENCE = 10.0
 log = logging.getLogger(__name__)
@@ -84,7 +85,8 @@ def foretold(report: DoctorReport) -> Mapping[str, tuple[str, ...]]:
 def cluster_facts(
     session: ClusterSession, subjects: Subjects = Subjects(), client: str = "", *, tries_keys: bool = True
 ) -> ClusterFacts:
-    """Return all facts; with `tries_keys` off, none that needs another login at the KDC, or a JVM.
+    """Return all facts; with `tries_keys` off, none that needs another login at the KDC, or a JVM, and none of how the
+    state_dir is set up.
 
     Raises NotFound: when there is no such stream or application.
     """
@@ -119,7 +121,9 @@ def cluster_facts(
         keytabs=checks if isinstance(checks, Unasked) else keytab_facts(checks, users),
         client=here,
         streams=streams,
-        state_dir=asked("the state_dir", lambda: state_dir_facts(session, known(population.streams))),
+        state_dir=asked("the state_dir", lambda: state_dir_facts(session, known(population.streams)))
+        if tries_keys
+        else _UNLISTED,
         user=servers.user,
     )
 

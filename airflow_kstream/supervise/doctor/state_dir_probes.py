@@ -8,22 +8,19 @@ from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.orders import OrderFile
+from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.state_dir_rights import StateDirUse
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.state_dir import Closing, closing, is_readable_by_all, openness, order_words, repeating
+from airflow_kstream.policy.state_dir import Closing, closing, few, is_readable_by_all, openness
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.state_dir_use import new_state_dir_use, state_dir_use, words_of
-from airflow_kstream.supervise.doctor.void_orders import void_orders
+from airflow_kstream.supervise.doctor.state_dir_use import state_dir_use
 
-_FOLDER_MODE = "1755"
-_NAMED = 5
 _ONLY_THERE = (
     "HDFS keeps no ACLs, and nobody can tell the members of a group: {user} will be able to create nothing beside the "
     "folders that are made here, unless state_dir has a group of exactly those who use it and the mode 1775"
 )
+_CAN = {True: "can create", False: "can not create", None: "not known whether it can create"}
 
 
 @dataclass(frozen=True)
@@ -39,29 +36,23 @@ def told_supervisors(session: ClusterSession) -> Told:
     """Tell who speaks for all streams of state_dir, and how the connection's principal becomes one of them."""
     path, user = session.state.path, session.state.user
     session.hdfs.status(path)
+    readable = f"hdfs dfs -chmod 644 {_quoted(path)}"
     try:
         listing = session.state.look()
     except Denied as denied:
-        return Told(
-            f"{user} may not read who they are: {denied.without_advice}",
-            (f"hdfs dfs -chmod 644 {_quoted(path)}",),
-            warns=True,
-        )
+        return Told(f"{user} may not read who they are: {denied.without_advice}", (readable,), warns=True)
     supervisors, file = listing.supervisors, listing.entries.get(SUPERVISORS_FILE)
     void = file is not None and not _counts(file, supervisors)
-    counting = None if void else file
-    closed = counting is not None and not is_readable_by_all(counting.permission)
-    words = "; ".join([*_who(path, supervisors, file if void else None), *_defects(path, supervisors, closed=closed)])
-    orders = void_orders(session, listing)
-    lost = f". Orders count for nothing that are newer than what counts: {_listed(orders)}" if orders else ""
+    closed = file is not None and not void and not is_readable_by_all(file.permission)
+    said = [*_who(path, supervisors, file if void else None), *_defects(path, supervisors, closed=closed)]
+    words = f"{'; '.join(said)}. {user}, this connection's principal, is"
     if user in supervisors:
-        commands = (f"hdfs dfs -chmod 644 {_quoted(path)}",) if closed else ()
-        warns = void or closed or bool(orders or supervisors.misnamed)
-        return Told(f"{words}. {user}, this connection's principal, is one of them{lost}", commands, warns)
+        warns = void or closed or bool(supervisors.misnamed)
+        return Told(f"{words} one of them", (readable,) if closed else (), warns)
     return Told(
-        f"{words}. {user}, this connection's principal, is none of them: its copies of declarations, and its orders on "
-        f"streams that don't run as itself, count for nothing, and it can't freeze the cluster{lost}",
-        tuple(_naming(session, user, file, void)),
+        f"{words} none of them: its copies of declarations, and its orders on streams that don't run as itself, count "
+        "for nothing, and it can't freeze the cluster",
+        (*_naming(session, user, file, void), readable),
         warns=True,
     )
 
@@ -69,15 +60,8 @@ def told_supervisors(session: ClusterSession) -> Told:
 def _defects(path: str, supervisors: Supervisors, *, closed: bool) -> Iterator[str]:
     if closed:
         yield f"not everybody may read {path}/{SUPERVISORS_FILE}: who may not can't judge anything in {path}"
-    if names := supervisors.misnamed:
-        yield f"no short name of a user, so that they name nobody: {', '.join(map(repr, names[:_NAMED]))}"
-
-
-def _listed(orders: Sequence[OrderFile]) -> str:
-    """Return the orders in words, with the commands that show and repeat each."""
-    words = [f"{order_words(order)} (hdfs dfs -cat {order.path}; {repeating(order)})" for order in orders[:_NAMED]]
-    rest = f" and {len(orders) - _NAMED} more" if len(orders) > _NAMED else ""
-    return ", ".join(words) + rest
+    if supervisors.misnamed:
+        yield f"no short name of a user, so that they name nobody: {few(map(repr, supervisors.misnamed))}"
 
 
 def _counts(file: FileStatus, supervisors: Supervisors) -> bool:
@@ -98,7 +82,7 @@ def _who(path: str, supervisors: Supervisors, void: FileStatus | None) -> Iterat
 
 
 def _naming(session: ClusterSession, user: str, file: FileStatus | None, void: bool) -> Iterator[str]:
-    """Yield the commands of HDFS's superuser, or of the owner of state_dir, that make the user a supervisor."""
+    """Yield the commands of HDFS's superuser, or of the owner of state_dir, that name the user in it."""
     place = _quoted(session.state.path)
     if void:
         yield f"hdfs dfs -rm -r {place}"
@@ -107,7 +91,6 @@ def _naming(session: ClusterSession, user: str, file: FileStatus | None, void: b
     # A last line without an end would become one with the name.
     line = f"echo {shlex.quote(user)}" if last == b"\n" else f"printf '\\n%s\\n' {shlex.quote(user)}"
     yield f"{line} | hdfs dfs -appendToFile - {place}"
-    yield f"hdfs dfs -chmod 644 {place}"
 
 
 def _quoted(path: str) -> str:
@@ -119,31 +102,34 @@ def closed_state_dir(session: ClusterSession, declared: Sequence[StreamSpec] = (
 
     Raises Denied: when that is to be done and the connection's principal may not; the error has the commands.
     """
-    try:
-        use = state_dir_use(session, declared)
-    except NotFound:
-        return _missing(session, declared, make=make)
-    plan = closing(use)
-    if plan.commands and make:
-        _carry_out(session, plan, plan.commands)
+    use = state_dir_use(session, declared)
+    if make and (plan := closing(use)).changes:
+        _carry_out(session, plan)
         use = state_dir_use(session, declared)
     return _told(session, use)
 
 
 def _told(session: ClusterSession, use: StateDirUse) -> Told:
-    plan, rights = closing(use), use.rights
-    why = openness(rights)
-    mode = f"{rights.path} has the mode {rights.permission}, {rights.owner}:{rights.group}"
-    named = ", ".join(str(entry) for entry in rights.named)
-    used = words_of(use.users, use.can_create)
-    words = [
-        f"{mode}{f', and {named}' if named else ''}",
-        *(f"it is open: {each}" for each in why),
-        f"it is used by {used}" if used else "",
-        *_no_copies(session, use),
-        *(_ONLY_THERE.format(user=user) for user in plan.only_in_own_folders),
-    ]
-    return Told("; ".join(filter(None, words)), plan.commands, warns=bool(plan.commands or why))
+    plan, rights, why = closing(use), use.rights, openness(use.rights)
+    if rights.exists:
+        mode = f"{rights.path} has the mode {rights.permission}, {rights.owner}:{rights.group}"
+        said = [
+            ", and ".join(filter(None, (mode, ", ".join(map(str, rights.named))))),
+            *(f"it is open: {each}" for each in why),
+            f"it is used by {_users(use)}",
+            *_no_copies(session, use),
+        ]
+    else:
+        said = [f"there is no {rights.path}; its owner speaks for all of its streams"]
+    only_there = (_ONLY_THERE.format(user=user) for user in plan.folders if plan.changes)
+    return Told("; ".join((*said, *only_there)), plan.commands, warns=plan.changes)
+
+
+def _users(use: StateDirUse) -> str:
+    """Return who uses it and what for, in words, and whether they can create there."""
+    users = sorted(use.users, key=lambda user: user.name)
+    can = {user.name: f": {_CAN[use.can_create.get(user.name)]}" if user.creates else "" for user in users}
+    return few((f"{user.name} ({few(user.whys, 3)}){can[user.name]}" for user in users), 20, "; ")
 
 
 def _no_copies(session: ClusterSession, use: StateDirUse) -> Iterator[str]:
@@ -154,42 +140,24 @@ def _no_copies(session: ClusterSession, use: StateDirUse) -> Iterator[str]:
         yield f"{user} can keep no copies of declarations, which would be submitted when those are not at hand"
 
 
-def _missing(session: ClusterSession, declared: Sequence[StreamSpec], *, make: bool) -> Told:
-    use = new_state_dir_use(session, declared)
-    plan, path = closing(use), use.rights.path
-    place, owner = shlex.quote(path), shlex.quote(use.rights.owner)
-    commands = (
-        f"hdfs dfs -mkdir -p {place}",
-        f"hdfs dfs -chown {owner} {place}",
-        f"hdfs dfs -chmod {plan.permission} {place}",
-        *plan.commands,
-    )
-    if not make:
-        words = f"there is no {path}; its owner speaks for all of its streams"
-        return Told(words, commands, warns=True)
-    _carry_out(session, plan, commands, new=True)
-    return _told(session, state_dir_use(session, declared))
-
-
-def _carry_out(session: ClusterSession, plan: Closing, commands: Sequence[str], *, new: bool = False) -> None:
-    """Make it closed. Raises Denied: with the commands, when that takes another user."""
-    hdfs, path = session.hdfs, plan.path
+def _carry_out(session: ClusterSession, plan: Closing) -> None:
+    """Make it, or close it. Raises Denied: with the commands, when that takes another user."""
+    hdfs, path = session.hdfs, plan.rights.path
     if plan.folders:
-        raise _refused("only HDFS's superuser makes folders for others", commands, f"close {path}")
+        raise _refused("only HDFS's superuser makes folders for others", plan, f"close {path}")
     try:
-        if new:
-            hdfs.make_folder(path, _FOLDER_MODE)
+        if not plan.rights.exists:
+            hdfs.make_folder(path, plan.rights.permission)
+        if not plan.entries:
             hdfs.change_mode(path, plan.permission)
-        elif not plan.entries:
-            hdfs.change_mode(path, plan.permission)
-        elif plan.sets_sticky:
-            hdfs.change_mode(path, f"1{hdfs.status(path).permission[-3:]}")
-        if plan.entries:
-            hdfs.change_acl(path, plan.acl)
+            return
+        if not plan.rights.sticky:
+            hdfs.change_mode(path, f"1{plan.rights.permission[-3:]}")
+        hdfs.change_acl(path, plan.acl)
     except Denied as denied:
-        raise _refused(denied.without_advice, commands, denied.tried) from denied
+        raise _refused(denied.without_advice, plan, denied.tried) from denied
 
 
-def _refused(why: str, commands: Sequence[str], tried: str) -> Denied:
-    steps = "; ".join(f"`{command}`" for command in commands)
+def _refused(why: str, plan: Closing, tried: str) -> Denied:
+    steps = "; ".join(f"`{command}`" for command in plan.commands)
     return Denied(f"{why}. Its owner, or HDFS's superuser, runs: {steps}", tried=tried)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import Claim, Missing, StreamId
 from airflow_kstream.model.hdfs_path import is_below, path_in, plain_path
@@ -150,8 +149,7 @@ class Attributions:
         claim = by.newest
         if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
             return []
-        spec, author = claim.spec, by.authored.counted.get(claim_file(claim.generation), "")
-        believed = claim.copied or self._needs_no_copy(author)
+        spec, believed = claim.spec, claim.copied or self._needs_no_copy(claim.author)
         checkpoints = [plain_path(path) for path in spec.checkpoints]
         # The root would attribute every file.
         arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]

@@ -43,7 +43,8 @@ class ValidLengths:
     def _listed(self, folder: str) -> frozenset[str]:
         if folder not in self._names:
             try:
-                self._names[folder] = self._hdfs.names_beginning(folder, _PREFIX)
+                found = self._hdfs.matching(folder, lambda file: True, prefix=_PREFIX)
+                self._names[folder] = frozenset(file.name for file in found)
             except KstreamError:
                 self._names[folder] = frozenset()
         return self._names[folder]

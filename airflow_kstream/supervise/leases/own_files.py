@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import islice
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.errors import InvalidInput
@@ -30,7 +29,7 @@ class OwnFiles:
         """Return our short name by HDFS's rules."""
         return self._hdfs.user()
 
-    def list(self, folder: str, after: str = "") -> list[FileStatus]:
+    def list(self, folder: str, after: str = "") -> tuple[FileStatus, ...]:
         """Return all our own entries of a folder, or those with names after this one; none if there is no folder.
 
         Others' files hide none of them, however many there are.
@@ -44,9 +43,9 @@ class OwnFiles:
                 foreign.append(entry)
             return ours
 
-        own = self._hdfs.matching(folder, is_ours, after)
+        own = self._hdfs.matching(folder, is_ours, after=after)
         self._tell_of(folder, foreign)
-        return [*own]
+        return own
 
     def text(self, path: str) -> str:
         """Return the text of a file of ours; tell once of one that is no text or longer than 16 MiB, and return "".
@@ -63,7 +62,7 @@ class OwnFiles:
         new = [entry for entry in foreign if f"{folder}/{entry.name}" not in self._told]
         self._told |= {f"{folder}/{entry.name}" for entry in new}
         if new:
-            named = ", ".join(f"{entry.name} of {entry.owner}" for entry in islice(new, _NAMED))
+            named = ", ".join(f"{entry.name} of {entry.owner}" for entry in new[:_NAMED])
             rest = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             self._tell(printable(f"in {folder} only files of {self.user} count, so these don't: {named}{rest}"))
 

@@ -78,9 +78,9 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     if others:
         keep_word_on_adopted(run, application_id, of_user)
     own(run, observation, Said(Word.ADOPT, draft.reason, draft.generation))
+    run.folder.repeat_former(observation.desired)
     # The driver goes by its number, so the claim of the earlier format makes way for one of the same number.
     run.folder.forget(old)
-    run.folder.repeat_former(observation.desired)
     claim = run.folder.make_claim(draft)
     require_owned(run)
     return claim

@@ -57,7 +57,7 @@ class Brake:
     def _say(self, lasts: timedelta | None, reason: str) -> Freeze:
         self._require_supervisor()
 
-        def written(basis: OrderFile | None, number: int) -> str:
+        def written(_: OrderFile | None) -> str:
             until = self._session.hdfs.now() + lasts if lasts else LIFTED
             return written_freeze(until, self._by, reason, new_nonce())
 

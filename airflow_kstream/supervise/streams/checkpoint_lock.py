@@ -30,6 +30,7 @@ from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import wrote_once
+from airflow_kstream.supervise.streams.folder_owner import refused_by_owner
 from airflow_kstream.supervise.streams.reading import just_listed
 
 VERSION = 1
@@ -143,7 +144,7 @@ class CheckpointLock:
             self._make()
             ours = wrote_once(self._hdfs, draft, f"{self.folder}/{name}", text)
         except Denied as denied:
-            raise self._refused_by_owner(denied) from denied
+            raise refused_by_owner(self._hdfs, self.folder, denied, self._ways_out) from denied
         listed = self._hdfs.list(self.folder)
         if not ours or {entry.number for entry in _entries(listed)} - set(seen) != {number}:
             if ours:
@@ -163,20 +164,12 @@ class CheckpointLock:
                     # Another principal made it a moment before.
                     self._hdfs.close_folder(folder, _FOLDER_MODE)
 
-    def _refused_by_owner(self, denied: Denied) -> Denied:
-        """Return the refusal of a write, with its way out if the record's folder is another user's."""
-        try:
-            owner, user = self._hdfs.status(self.folder).owner, self._hdfs.user()
-        except KstreamError:
-            return denied
-        if owner in {"", user}:
-            return denied
-        message = (
-            f"{denied.message.rstrip('.')}; {self.folder} belongs to {owner}: if that is the stream's former user, "
-            f"HDFS's superuser hands it on with `hdfs dfs -chown -R {user} {self.folder}`; if {owner} has nothing to "
-            f"do with it, `hdfs dfs -rm -r {self.folder}` makes way"
+    def _ways_out(self, owner: str, user: str) -> str:
+        return (
+            ": if that is the stream's former user, HDFS's superuser hands it on with "
+            f"`hdfs dfs -chown -R {user} {self.folder}`; if {owner} has nothing to do with it, "
+            f"`hdfs dfs -rm -r {self.folder}` makes way"
         )
-        return Denied(message, tried=denied.tried, server=denied.server, principal=denied.principal)
 
     def _forget(self, listed: Collection[FileStatus]) -> None:
         """Delete old entries, and drafts of writers that crashed; leave those of others that we may not delete."""

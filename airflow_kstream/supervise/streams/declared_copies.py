@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from airflow_kstream.model.contract import claims
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound
+from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.copies import CopyFile, adopted_name, copy_name, written_copy
-from airflow_kstream.supervise.clusters.own_folder import own_folder
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.write_once import FILE_MODE
 from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
@@ -54,7 +54,7 @@ def keep_word_on_adopted(run: StreamRun, application: str, user: str) -> None:
             why = f"only {supervisors} may give a stream of {session.state.path} an application of another user"
             raise Denied(why, tried=f"adopt {application}", principal=str(session.identity))
         folder = _folder(run, session)
-        session.hdfs.make_folder(folder, _FOLDER_MODE)
+        _make(session, folder)
         name = adopted_name(application, user)
         session.hdfs.write(f"{folder}/{name}", "", overwrite=True, permission=FILE_MODE)
 
@@ -72,13 +72,18 @@ def _folder(run: StreamRun, session: ClusterSession) -> str:
     return f"{own_folder(session.hdfs, session.state.path, FolderKind.DECLARED)}/{run.id}"
 
 
+def _make(session: ClusterSession, folder: str) -> None:
+    for path in (folder.rpartition("/")[0], folder):
+        make_own_folder(session.hdfs, path, _FOLDER_MODE)
+
+
 def _keep(run: StreamRun, session: ClusterSession) -> None:
     user = run.session.state.user if run.acts_as_stream else ""
     folder, name = _folder(run, session), copy_name(fingerprint(run.spec), user)
     path = f"{folder}/{name}"
     if _says(session, path) == _spec_in(written_copy(run.spec, "")):
         return
-    session.hdfs.make_folder(folder, _FOLDER_MODE)
+    _make(session, folder)
     draft = f"{folder}/.copy-{uuid.uuid4().hex}"
     yarn_user = run.session.yarn.user() if run.acts_as_stream else None
     session.hdfs.write(draft, written_copy(run.spec, yarn_user or ""), permission=FILE_MODE)
@@ -90,7 +95,7 @@ def _keep(run: StreamRun, session: ClusterSession) -> None:
 
 
 def _says(session: ClusterSession, path: str) -> object:
-    with suppress(NotFound, KstreamError):
+    with suppress(KstreamError):
         return _spec_in(session.hdfs.read(path))
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
@@ -38,25 +38,26 @@ def _hand_over(stream: StreamId, user: str) -> str:
 @contextmanager
 def in_own_folder(hdfs: Hdfs, stream: StreamId) -> Iterator[None]:
     """Write in the stream's folder. Raises Denied: with the way out, when the folder is another principal's."""
+
+    def advice(owner: str, user: str) -> str:
+        return (
+            f", who submitted the stream so far, and now it is declared to run as {user}: HDFS's superuser hands it on "
+            f"with {_hand_over(stream, user)}, and {user} must be able to write the checkpoints as well"
+        )
+
     try:
         yield
     except Denied as denied:
-        raise _refused_by_owner(hdfs, stream, denied) from denied
+        raise refused_by_owner(hdfs, stream.folder, denied, advice) from denied
 
 
-def _refused_by_owner(hdfs: Hdfs, stream: StreamId, denied: Denied) -> Denied:
-    """Return the refusal of a write in the stream's folder, with its way out if the folder is another user's."""
+def refused_by_owner(hdfs: Hdfs, folder: str, denied: Denied, advice: Callable[[str, str], str]) -> Denied:
+    """Return the refusal of a write in this folder, with `advice` to its owner and to us if those are two users."""
     try:
-        owner, user = hdfs.status(stream.folder).owner, hdfs.user()
+        owner, user = hdfs.status(folder).owner, hdfs.user()
     except KstreamError:
         return denied
-    if not owner or owner == user:
+    if owner in {"", user}:
         return denied
-    advice = (
-        f"{stream.folder} belongs to {owner}, who submitted the stream so far, and now it is declared to run as "
-        f"{user}: HDFS's superuser hands it on with {_hand_over(stream, user)}, and {user} must be able to write the "
-        "checkpoints as well"
-    )
-    return Denied(
-        f"{denied.message.rstrip('.')}; {advice}", tried=denied.tried, server=denied.server, principal=denied.principal
-    )
+    message = f"{denied.message.rstrip('.')}; {folder} belongs to {owner}{advice(owner, user)}"
+    return Denied(message, tried=denied.tried, server=denied.server, principal=denied.principal)

@@ -94,5 +94,5 @@ def _ends_of(session: ClusterSession, stream: StreamId) -> tuple[PastEnd, ...]:
     """Return what is recorded of a stream, by its proven user or a supervisor: anybody's word would end a breaker."""
     folder = StreamFolder(session, stream)
     authored = folder.authored()
-    recorded = recorded_ends(authored.counted) if authored.proven else ()
+    recorded = recorded_ends(authored.counted) if not authored.unproven else ()
     return read_ends(folder.text(ended_file(recorded[-1]))) if recorded else ()

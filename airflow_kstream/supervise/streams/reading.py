@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.orders import OrderFile
 
 T = TypeVar("T")
 
@@ -42,18 +41,3 @@ def just_listed(read: Callable[[], T]) -> T:
     except NotFound as gone:
         message = f"{gone.message}: it was deleted after it was listed"
         raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
-
-
-def understood_order(
-    text: Callable[[OrderFile], str], order: OrderFile, tried: str, read: Callable[[str, OrderFile], T]
-) -> T:
-    """Return what `read` makes of an order's text. Raises InvalidInput: with the way out, when it can make nothing."""
-    try:
-        return read(text(order), order)
-    except (InvalidInput, Denied) as error:
-        why = error.message
-    advice = (
-        "nothing is done until a new order takes its place, or until its author or HDFS's superuser removes it with "
-        f"`hdfs dfs -rm -r {order.path}`"
-    )
-    raise InvalidInput(f"{order.path} of {order.author} can't be understood: {why}; {advice}", tried=tried)

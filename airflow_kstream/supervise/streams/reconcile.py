@@ -158,7 +158,7 @@ class Reconciler:
         start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way,
         for a minute during a wait, and before the first step if this is patient.
         """
-        if self.may_submit:
+        if self.may_submit and self.subject.declared:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self._story.begin()
@@ -196,6 +196,7 @@ class Reconciler:
             with at_most(self._longest_answer()):
                 observation = self._witnesses.asked(observe(self.subject, self._known))
             observation = self._renewals.known(observation, self.subject.engine)
+            self._story.tell_of_strangers(observation)
             if not self._looked:
                 self._looked = True
                 self._keep_copy()
@@ -203,10 +204,8 @@ class Reconciler:
             # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(observation.claim, observation.ends)
             self._reached.recall(observation)
-            self._story.tell_of_strangers(observation)
             look = self._memory.look(observation)
             step = next_step(self.spec, observation, look, mode)
-            self._require_declared(observation, step)
             if isinstance(step, Note):
                 observation = with_log_error(self.session, observation, self._story.tell_once)
                 step = next_step(self.spec, observation, look, mode)
@@ -218,6 +217,7 @@ class Reconciler:
                 step = self._stalls.instead_of(step, observation, position_doubt(observation, look))
             if isinstance(step, Settled):
                 return self._settle(observation, step)
+            self._require_declared(observation, step)
             self._story.tell_once(f"{type(step).__name__.lower()}: {step.why}")
             if isinstance(step, Note):
                 return self._note_end(observation, step, mode)
@@ -236,7 +236,7 @@ class Reconciler:
             return
         try:
             if self.subject.folder.keep_closed():
-                self.tell(f"closed {self.stream.folder}: others could write in it")
+                self.tell(f"closed {self.stream.folder}, without what strangers left there: others could write in it")
         except KstreamError as error:
             self.tell(f"{self.stream.folder} is open to others, and can't be closed: {error.without_advice}")
 
@@ -253,7 +253,7 @@ class Reconciler:
 
         Raises RestartAborted: when something is due of what runs. Raises Conflict: when it is dead.
         """
-        if observation.desired.state is DesiredState.STOPPED or isinstance(step, Settled | Wait | Refuse):
+        if observation.desired.state is DesiredState.STOPPED or isinstance(step, Wait | Refuse):
             return
         try:
             self.subject.require_declared(f"act on {self.spec.name}")

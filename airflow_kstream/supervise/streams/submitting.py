@@ -38,7 +38,6 @@ class Submitter:
     def submit(self, observation: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("its desired state is running again", tried=f"stop {self.subject.spec.name}")
-        self.subject.require_declared(f"submit {self.subject.spec.name}")
         subject, step = self._subject_of(observation, step)
         if not observation.current:
             preflight(subject)

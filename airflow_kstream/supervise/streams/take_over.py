@@ -11,14 +11,14 @@ from datetime import timedelta
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.checkpoint_owner import OWNER_FOLDER, Owner, Ownership, Record, Word, owner_file
+from airflow_kstream.model.checkpoint_owner import Owner, Ownership, Record, Word
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.ownership import names, not_its_users, time_to_look
+from airflow_kstream.policy.streams.ownership import entry_path, names, not_its_users, time_to_look
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
@@ -55,7 +55,7 @@ class _Former:
         """Say how the entry is removed, if nobody else may be able to take it back."""
         if self.entry.strange or self.counts:
             return not_its_users(self.point, self.entry)
-        path = f"{self.point}/{OWNER_FOLDER}/{owner_file(self.entry.number)}"
+        path = entry_path(self.point, self.entry.number)
         return f"; that it ever was the owner says {path}: if that is over, `hdfs dfs -rm {path}` removes the entry"
 
 

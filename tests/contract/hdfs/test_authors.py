@@ -47,10 +47,10 @@ def let_watcher_in(hdfs: Hdfs, folder: str, entry: str = "user:watcher:rwx") -> 
     hdfs.change_acl(folder, entry)
 
 
-def test_a_listing_tells_owner_and_mode_of_each_entry_and_whether_it_has_an_acl(
+def test_a_listing_tells_each_entrys_owner_group_and_mode_and_if_it_has_an_acl(
     hdfs: Hdfs, superuser: LeaseSession, place: str
 ) -> None:
-    """The mask of an ACL stands in the place of the group's rights."""
+    """The mask of an ACL stands in the place of the group's rights. The group is that of the folder above."""
     for name, mode in {"closed": "755", "group": "775", "sticky": "1777", "acl": "755"}.items():
         hdfs.make_folder(f"{place}/{name}", mode)
     let_watcher_in(hdfs, f"{place}/acl")
@@ -63,6 +63,7 @@ def test_a_listing_tells_owner_and_mode_of_each_entry_and_whether_it_has_an_acl(
         "acl": (us, "775", True),
         "theirs": ("hdfs", "644", False),
     }
+    assert {entry.group for entry in entries.values()} == {hdfs.status(place).group}
     assert [name for name, entry in entries.items() if entry.is_folder and ground_of(entry).closed] == ["closed"]
 
 

@@ -30,16 +30,6 @@ def test_a_listing_can_begin_at_a_prefix(hdfs: Hdfs) -> None:
     assert found == {path.rpartition("/")[2] for path in MANY if path.rpartition("/")[2].startswith("10")}
 
 
-def test_an_entry_has_its_owner_its_group_and_whether_it_has_an_acl(hdfs: Hdfs, folder: str) -> None:
-    hdfs.make_folder(f"{folder}/plain", "755")
-    hdfs.make_folder(f"{folder}/with-an-acl", "755")
-    hdfs.change_acl(f"{folder}/with-an-acl", "user:watcher:rwx")
-    entries = {entry.name: entry for entry in hdfs.list(folder)}
-    above = hdfs.status(folder)
-    assert [entry.acl for entry in entries.values()] == [False, True]
-    assert {(entry.owner, entry.group) for entry in entries.values()} == {(above.owner, above.group)}
-
-
 def test_an_empty_folder_and_a_missing_one_have_nothing_and_a_file_is_none(hdfs: Hdfs, folder: str) -> None:
     assert hdfs.list(folder) == hdfs.list(f"{folder}/nowhere") == ()
     hdfs.write(f"{folder}/file", "")

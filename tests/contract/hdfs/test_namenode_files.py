@@ -80,8 +80,9 @@ def test_names_that_begin_alike_are_found_among_others(hdfs: Hdfs, folder: str) 
     others = [f"{folder}/{name}" for name in ("^before", "_", "part-0", "é")]
     for path in (*others, *(f"{folder}/_{number}" for number in range(3))):
         hdfs.write(path, "")
-    assert hdfs.names_beginning(folder, "_") == {"_", "_0", "_1", "_2"}
-    assert hdfs.names_beginning(f"{folder}/nowhere", "_") == frozenset()
+    found = hdfs.matching(folder, lambda file: True, prefix="_")
+    assert [file.name for file in found] == ["_", "_0", "_1", "_2"]
+    assert hdfs.matching(f"{folder}/nowhere", lambda file: True, prefix="_") == ()
 
 
 def test_what_is_not_there_is_not_found(hdfs: Hdfs, folder: str) -> None:

@@ -73,9 +73,21 @@ def test_only_the_pages_with_the_names_that_are_wanted_are_fetched(namenode: Str
     assert len(namenode.requests) == 1
 
 
-def test_a_server_that_sends_the_same_page_for_ever_is_left(namenode: StrangeServer, hdfs: Hdfs) -> None:
-    namenode.script = {"op=LISTSTATUS_BATCH": page(files(["a", "b"]), 7)}
-    assert {entry.name for entry in hdfs.list("/c")} == {"a", "b"}
+def test_names_that_begin_alike_may_fill_pages_and_none_beyond_is_fetched(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    namenode.script = {
+        "startAfter=%5E": page(files(["^a", "_1"]), 5),
+        "startAfter=_1": page(files(["_2", "_3"]), 3),
+        "startAfter=_3": page(files(["_4", "part-0"]), 1),
+    }
+    found = hdfs.matching("/c", lambda entry: True, prefix="_")
+    assert [entry.name for entry in found] == ["_1", "_2", "_3", "_4"]
+    assert len(namenode.requests) == len(namenode.script)
+
+
+@pytest.mark.parametrize("prefix", ["", "_"])
+def test_a_server_that_sends_the_same_page_for_ever_is_left(namenode: StrangeServer, hdfs: Hdfs, prefix: str) -> None:
+    namenode.script = {"op=LISTSTATUS_BATCH": page(files(["_1", "_2"]), 7)}
+    assert {entry.name for entry in hdfs.listing("/c", prefix).entries} == {"_1", "_2"}
     assert len(namenode.requests) == 2
 
 
@@ -87,7 +99,7 @@ def test_a_server_of_hadoop_2_sends_all_at_once_and_refuses_pages_once(
     listed = said({"FileStatuses": {"FileStatus": files(["orders.ada", "prices"])}})
     namenode.script = {"op=LISTSTATUS_BATCH": unknown, "/c?op=LISTSTATUS": listed, "?op=LISTSTATUS_BATCH": unknown}
     assert {entry.name for entry in hdfs.list("/c")} == {"orders.ada", "prices"}
-    assert hdfs.names_beginning("/c", "orders.") == {"orders.ada"}
+    assert [entry.name for entry in hdfs.listing("/c", "orders.").entries] == ["orders.ada"]
     assert len(namenode.requests) == 3
 
 

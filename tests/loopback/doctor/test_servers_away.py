@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.finding import Unasked
 from airflow_kstream.policy.doctor.checks import CHECKS
-from airflow_kstream.supervise.doctor.examination import foretell
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.doctor.examination import cluster_facts, foretell
 from tests.commands import ran
-from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 from tests.simulated.spark_homes import SparkHome
 
 AWAY = replace(CLUSTER, resourcemanagers=("http://127.0.0.1:1",), namenodes=("http://127.0.0.1:1",))
+
+
+@contextmanager
+def away(hdfs: SimHdfs) -> Iterator[ClusterSession]:
+    """Open a session with this HDFS, and no other server."""
+    with open_session(AWAY, AWAY.watcher) as session:
+        yield ClusterSession(AWAY, AWAY.watcher, cast(Hdfs, hdfs), session.yarn, session.kafka)
 
 
 def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(
@@ -38,14 +50,26 @@ def test_what_could_not_be_asked_is_shown_with_its_reason(cluster_file: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "stream"), [({}, "nobody"), ({"yarn": None}, "")], ids=["no such stream", "a defect of ours"]
+    ("changes", "stream", "error"),
+    [({}, "nobody", "has no such stream"), ({"yarn": None}, "", "AttributeError")],
+    ids=["no such stream", "a defect of ours"],
 )
 def test_no_error_of_an_examination_reaches_a_look(
-    caplog: pytest.LogCaptureFixture, changes: dict[str, Any], stream: str
+    caplog: pytest.LogCaptureFixture, changes: dict[str, Any], stream: str, error: str
 ) -> None:
-    hdfs = SimHdfs(SimClock())
-    hdfs.write(f"{CLUSTER.state_dir}/a-file", "")
-    session = replace(session_of(hdfs, SimYarn(hdfs.clock)), cluster=AWAY, **changes)
-    with caplog.at_level(logging.WARNING):
-        assert foretell(session, stream) == {}
+    with away(SimHdfs(SimClock())) as session, caplog.at_level(logging.WARNING):
+        assert foretell(replace(session, **changes), stream) == {}
     assert "could not be examined" in caplog.text
+    assert error in caplog.text
+
+
+def test_a_look_lists_nobodys_orders_to_tell_how_a_state_dir_is_set_up() -> None:
+    """It comes often, and of each stream."""
+    hdfs, requests = SimHdfs(SimClock()), list[str]()
+    hdfs.write(f"{CLUSTER.state_dir}/orders.ops/freeze.000001.json", "")
+    hdfs.owners[f"{CLUSTER.state_dir}/orders.ops"] = "ops"
+    hdfs.at_request = lambda request, path: requests.append(path)
+    with away(hdfs) as session:
+        assert isinstance(cluster_facts(session, tries_keys=False).state_dir, Unasked)
+    assert CLUSTER.state_dir in requests
+    assert not [path for path in requests if "orders.ops" in path]

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.state_dir_rights import (
-    AclEntry,
-    Need,
-    StateDirRights,
-    StateDirUse,
-    StateDirUser,
-)
+from airflow_kstream.model.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser
 from airflow_kstream.policy.state_dir import Closing, closing, openness
 
 OWNER, SUPERUSER = "supervisor", "hdfs"
@@ -82,8 +76,28 @@ def after(before: Folder, plan: Closing) -> Folder:
     )
 
 
+@dataclass(frozen=True)
+class Situation:
+    """The use of a state_dir, and the groups of everybody, of which HDFS tells nothing."""
+
+    use: StateDirUse
+    members: Mapping[str, frozenset[str]]
+
+    @property
+    def plan(self) -> Closing:
+        return closing(self.use)
+
+    @property
+    def before(self) -> Folder:
+        return made_of(self.use.rights)
+
+    @property
+    def afterwards(self) -> Folder:
+        return after(self.before, self.plan)
+
+
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[StateDirUse, Mapping[str, frozenset[str]]]:
+def situations(draw: st.DrawFn) -> Situation:
     keys = draw(
         st.lists(
             st.sampled_from([("user", "etl"), ("user", "mallory"), ("group", "kstream"), ("group", "etl")]), unique=True
@@ -103,73 +117,62 @@ def situations(draw: st.DrawFn) -> tuple[StateDirUse, Mapping[str, frozenset[str
         "supergroup",
         keeps_acls=bool(named) or draw(st.booleans()),
     )
+    if draw(st.integers(0, 4)) == 0:
+        rights = StateDirRights("/kstream", OWNER, "", "755", keeps_acls=draw(st.booleans()), exists=False)
     users = tuple(
-        StateDirUser(name, draw(st.sampled_from(Need)), "a test", (f"orders.{name}",))
+        StateDirUser(name, ("a test",), creates, (f"orders.{name}",) if creates else ())
         for name in NAMES
         if name != "mallory" and draw(st.booleans())
+        for creates in [draw(st.booleans())]
     )
     members = {name: draw(st.frozensets(st.sampled_from((*GROUPS, "etl")))) for name in NAMES}
-    folder = made_of(rights)
-    asked = {user.name: folder.allows(user.name, members[user.name], "wx") for user in users if draw(st.booleans())}
-    return StateDirUse(rights, SUPERUSER, users, asked), members
+    asked = {
+        user.name: rights.exists and made_of(rights).allows(user.name, members[user.name], "wx")
+        for user in users
+        if draw(st.booleans())
+    }
+    return Situation(StateDirUse(rights, SUPERUSER, users, asked), members)
 
 
 @given(situations())
-def test_all_who_use_it_can_do_what_they_need(
-    situation: tuple[StateDirUse, Mapping[str, frozenset[str]]],
-) -> None:
-    use, members = situation
-    plan = closing(use)
-    folder = after(made_of(use.rights), plan)
-    for user in use.users:
-        creates, enters = (folder.allows(user.name, members[user.name], action) for action in ("wx", "rx"))
-        if user.need is Need.CREATE:
-            unasked = not plan.changes and user.name not in use.can_create
-            assert creates or unasked or user.name in plan.only_in_own_folders
-        elif use.rights.keeps_acls and plan.changes:
+def test_all_who_use_it_can_do_what_they_need(it: Situation) -> None:
+    plan, folder = it.plan, it.afterwards
+    for user in it.use.users:
+        creates, enters = (folder.allows(user.name, it.members[user.name], action) for action in ("wx", "rx"))
+        if user.creates:
+            unasked = not plan.changes and user.name not in it.use.can_create
+            assert creates or unasked or (plan.changes and user.name in plan.folders)
+        elif it.use.rights.keeps_acls and plan.changes:
             assert enters
 
 
 @given(situations())
-def test_nobody_is_locked_out_who_could_enter_before(
-    situation: tuple[StateDirUse, Mapping[str, frozenset[str]]],
-) -> None:
-    use, members = situation
-    before = made_of(use.rights)
-    folder = after(before, closing(use))
+def test_nobody_is_locked_out_who_could_enter_before(it: Situation) -> None:
     for name in NAMES:
-        if before.allows(name, members[name], "rx"):
-            assert folder.allows(name, members[name], "rx")
+        if it.before.allows(name, it.members[name], "rx"):
+            assert it.afterwards.allows(name, it.members[name], "rx")
 
 
 @given(situations())
-def test_nobody_else_can_create_in_it_afterwards(situation: tuple[StateDirUse, Mapping[str, frozenset[str]]]) -> None:
-    """But by a right that somebody gave to him, or to a group, by name; and nobody gets one by the way."""
-    use, members = situation
-    before = made_of(use.rights)
-    folder = after(before, closing(use))
-    creating = {user.name for user in use.users if user.need is Need.CREATE} | {OWNER}
+def test_nobody_else_can_create_in_it_afterwards(it: Situation) -> None:
+    """But by a right that somebody gave to them, or to a group, by name; and nobody gets one by the way."""
+    folder, rights = it.afterwards, it.use.rights
+    creating = {user.name for user in it.use.users if user.creates} | {OWNER}
     for name in set(NAMES) - creating:
-        if folder.allows(name, members[name], "wx"):
-            assert before.allows(name, members[name], "wx")
+        if folder.allows(name, it.members[name], "wx"):
+            assert it.before.allows(name, it.members[name], "wx")
     assert not folder.allows("stranger", frozenset(), "wx")
     assert not folder.allows(
-        "stranger", frozenset({"supergroup"}) - {use.rights.group if use.rights.group_is_chosen else ""}, "wx"
+        "stranger", frozenset({"supergroup"}) - {rights.group if rights.group_is_chosen else ""}, "wx"
     )
 
 
 @given(situations())
-def test_what_was_closed_by_it_is_closed_and_needs_nothing_more(
-    situation: tuple[StateDirUse, Mapping[str, frozenset[str]]],
-) -> None:
-    use, members = situation
-    plan = closing(use)
-    folder = after(made_of(use.rights), plan)
+def test_what_was_closed_by_it_is_closed_and_needs_nothing_more(it: Situation) -> None:
+    folder, before = it.afterwards, it.use.rights
     entries = tuple(AclEntry(kind, name, rights) for (kind, name), rights in folder.acl.items())
-    rights = StateDirRights(
-        "/kstream", OWNER, use.rights.group, folder.mode, entries, "supergroup", use.rights.keeps_acls
-    )
+    rights = replace(before, permission=folder.mode, entries=entries, exists=True)
     assert openness(rights) == ()
-    asked = {user.name: folder.allows(user.name, members[user.name], "wx") for user in use.users}
-    if rights.keeps_acls and plan.changes:
-        assert closing(StateDirUse(rights, SUPERUSER, use.users, asked)).commands == ()
+    asked = {user.name: folder.allows(user.name, it.members[user.name], "wx") for user in it.use.users}
+    if rights.keeps_acls and it.plan.changes:
+        assert closing(StateDirUse(rights, SUPERUSER, it.use.users, asked)).commands == ()

@@ -91,7 +91,8 @@ def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept
     dry = kept.clean()
     assert dry.code == 0, dry.err
     shown = sorted(line.split()[2] for line in dry.out.splitlines() if line.startswith("would remove "))
-    orders = [f"{STATE_DIR}/{ORDERS}/{name}" for name in hdfs.names_beginning(f"{STATE_DIR}/{ORDERS}", f"{gone}.")]
+    given = hdfs.listing(f"{STATE_DIR}/{ORDERS}", f"{gone}.").entries
+    orders = [f"{STATE_DIR}/{ORDERS}/{file.name}" for file in given]
     of_gone = [gone.folder, *(f"{gone.folder}/{name}" for name in before[gone]), *orders]
     assert shown == sorted([f"{stays.folder}/{DRAFT}", *of_gone])
     assert orders, "what stopped it goes with it"

@@ -9,15 +9,14 @@ import pytest
 
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC
-from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import STREAM
 
 WEEK = TokenLifetimes(timedelta(days=1), timedelta(days=7))
@@ -43,13 +42,8 @@ def claimed(hdfs: SimHdfs, spec: StreamSpec, *, names: StreamSpec) -> Claim:
     return claim
 
 
-def keep(hdfs: SimHdfs, spec: StreamSpec) -> None:
-    folder = f"{CLUSTER.state_dir}/{folder_name(FolderKind.DECLARED, 'streamer')}/{STREAM}"
-    hdfs.write(f"{folder}/{copy_name(fingerprint(spec), 'billing')}", written_copy(spec, "billing"))
-
-
 def test_a_claim_chooses_among_the_copies_and_brings_nothing_of_its_own(hdfs: SimHdfs) -> None:
-    keep(hdfs, SPEC)
+    keep_copy(hdfs, STREAM, SPEC, "billing")
     claim = claimed(hdfs, ITS_OWN, names=SPEC)
     assert (claim.spec, claim.copied) == (SPEC, True)
 

@@ -41,8 +41,8 @@ class Desk:
     def give(self, what: str, *, by: str, subject: str = SUBJECT) -> OrderFile:
         with self.hdfs.as_user(by):
             orders, _ = self.orders()
-            # The nonce of each is the text that it follows.
-            return orders.give(subject, USERS, lambda basis, number: f"{what} {number} by {by}")
+            # The nonce of each is the order that it follows.
+            return orders.give(subject, USERS, lambda basis: f"{what} {basis.number + 1 if basis else 1} by {by}")
 
     def newest(self, subject: str = SUBJECT) -> str:
         orders, state = self.orders()
@@ -195,6 +195,23 @@ def test_folders_that_nobody_changed_are_not_listed_again(desk: Desk) -> None:
     for subject in (SUBJECT, ALL_STREAMS, "sales-00000000"):
         orders.newest(subject, USERS, listing)
     assert asked == []
+
+
+@dataclass
+class DefaultAcl(SimHdfs):
+    """HDFS with a state_dir whose default ACL gives others nothing."""
+
+    def make_folder(self, path: str, permission: str = "750") -> None:
+        super().make_folder(path, permission[:-1] + "0")
+        self.acls.add(path)
+
+
+def test_a_default_acl_closes_no_folder_of_orders_to_its_readers(desk: Desk) -> None:
+    """A supervisor's orders that others can't list leave every stream alone: nobody knows what is wanted."""
+    desk.hdfs = DefaultAcl(desk.hdfs.clock)
+    desk.give("hold", by="streamer")
+    folder = f"{PLACE}/orders.streamer"
+    assert (desk.hdfs.modes[folder], desk.hdfs.acls) == ("755", set())
 
 
 @dataclass

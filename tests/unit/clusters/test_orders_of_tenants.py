@@ -11,12 +11,11 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.registry import registered
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from tests.simulated.fixtures import lived
+from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, session_of
 
@@ -28,8 +27,7 @@ def life() -> Iterator[Life]:
     """Return a stream that is declared to run as billing, in a state_dir that lets everybody create."""
     with lived() as life:
         life.hdfs.modes[CLUSTER.state_dir] = "1777"
-        folder = f"{CLUSTER.state_dir}/{folder_name(FolderKind.DECLARED, 'streamer')}/{life.run.id}"
-        life.hdfs.write(f"{folder}/{copy_name(fingerprint(SPEC), 'billing')}", written_copy(SPEC, "billing"))
+        keep_copy(life.hdfs, life.run.id, SPEC, "billing")
         yield life
 
 

@@ -12,11 +12,10 @@ import pytest
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.orders import ALL_STREAMS, order_name
 from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.simulated.fixtures import lived
+from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, session_of
 
@@ -48,10 +47,7 @@ class Fleet:
         spec = replace(SPEC, name=name, checkpoints=(f"/data/{name}",))
         life.run = replace(life.run, spec=spec)
         self.hdfs.modes |= {spec.checkpoints[0]: "1777", "/tmp/fake": "1777"}
-        copy = (
-            f"{PLACE}/{folder_name(FolderKind.DECLARED, STREAMER)}/{life.run.id}/{copy_name(fingerprint(spec), user)}"
-        )
-        self.hdfs.write(copy, written_copy(spec, user), overwrite=True)
+        keep_copy(self.hdfs, life.run.id, spec, user)
         with self.hdfs.as_user(user):
             self.yarn.whoami = user
             assert life.begin().generation == 1
@@ -68,7 +64,7 @@ class Fleet:
         brake.lift("it is in service")
 
     def _a_stranger(self) -> None:
-        """Let him write all that an open state_dir lets him, and in the folder of a tenant who left it open."""
+        """Let mallory write all that an open state_dir allows, and in the folder of a tenant who left it open."""
         opened = self.lives[-1].run.id.folder
         self.hdfs.modes[opened] = "777"
         with self.hdfs.as_user("mallory"):

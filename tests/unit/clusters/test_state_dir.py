@@ -55,7 +55,7 @@ def test_a_file_of_anybody_else_names_nobody(hdfs: SimHdfs) -> None:
     assert "mallory" not in state_of(hdfs).look().supervisors
 
 
-def test_whom_a_file_names_can_name_nobody_himself(hdfs: SimHdfs) -> None:
+def test_who_is_named_in_the_file_can_name_nobody(hdfs: SimHdfs) -> None:
     name(hdfs, "ann\n", by="streamer")
     state = state_of(hdfs)
     assert "ann" in state.look().supervisors
@@ -167,6 +167,14 @@ def test_a_new_owner_of_the_state_dir_is_noticed_within_minutes(hdfs: SimHdfs) -
     assert str(state.look().supervisors) == "airflow, hdfs"
 
 
+def test_who_makes_a_state_dir_that_was_missing_supervises_it_at_once(hdfs: SimHdfs) -> None:
+    del hdfs.modes[PLACE]
+    state = state_of(hdfs)
+    assert str(state.look().supervisors) == "hdfs"
+    hdfs.modes[PLACE] = "755"
+    assert str(state.look().supervisors) == "hdfs, streamer"
+
+
 @pytest.mark.parametrize("kind", FolderKind)
 def test_an_author_passes_over_a_name_that_somebody_else_took(hdfs: SimHdfs, kind: FolderKind) -> None:
     with hdfs.as_user("mallory"):
@@ -176,7 +184,7 @@ def test_an_author_passes_over_a_name_that_somebody_else_took(hdfs: SimHdfs, kin
     assert ours == f"{PLACE}/{kind}.streamer.3"
     hdfs.make_folder(ours, "755")
     hdfs.delete(f"{PLACE}/{kind}.streamer", recursive=True)
-    assert own_folder(hdfs, PLACE, kind) == ours, "what lies there stays his"  # type: ignore[arg-type]
+    assert own_folder(hdfs, PLACE, kind) == ours, "what lies there stays ours"  # type: ignore[arg-type]
 
 
 def test_more_names_than_a_listing_shows_hide_no_name_that_is_occupied(hdfs: SimHdfs) -> None:

@@ -6,18 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.state_dir_rights import (
-    Need,
-    StateDirRights,
-    StateDirUse,
-    StateDirUser,
-    acl_entries,
-)
+from airflow_kstream.model.state_dir_rights import StateDirRights, StateDirUse, StateDirUser, acl_entries
 from airflow_kstream.policy.state_dir import closing, openness
 
 OPEN = StateDirRights("/kstream", "supervisor", "supergroup", "1777", parents_group="supergroup")
-ETL = StateDirUser("etl", Need.CREATE, "runs orders", ("orders-0badcafe", "orders.etl"))
-LEASES = StateDirUser("jane", Need.ENTER, "owns leases.jane")
+ETL = StateDirUser("etl", ("runs orders",), creates=True, folders=("orders-0badcafe", "orders.etl"))
+LEASES = StateDirUser("jane", ("owns leases.jane",))
 
 
 def use(rights: StateDirRights, *users: StateDirUser, **can_create: bool) -> StateDirUse:
@@ -50,12 +44,12 @@ def test_the_mask_of_an_acl_is_no_right_of_the_group() -> None:
 
 
 def test_its_owner_alone_uses_it() -> None:
-    plan = closing(use(OPEN, StateDirUser("supervisor", Need.CREATE, "owns it")))
+    plan = closing(use(OPEN, StateDirUser("supervisor", ("owns it",), creates=True)))
     assert plan.commands == ("hdfs dfs -chmod 1755 /kstream",)
 
 
 def test_who_uses_it_gets_an_entry_in_the_same_command_that_closes_it() -> None:
-    """At no moment is he locked out."""
+    """At no moment are they locked out."""
     plan = closing(use(OPEN, ETL, LEASES))
     assert plan.commands == ("hdfs dfs -setfacl -m user::rwx,group::r-x,other::r-x,user:etl:rwx /kstream",)
 
@@ -99,7 +93,7 @@ def test_without_acls_the_superuser_makes_the_folders() -> None:
         "hdfs dfs -chown etl /kstream/orders-0badcafe /kstream/orders.etl",
         "hdfs dfs -chmod 1755 /kstream",
     )
-    assert plan.only_in_own_folders == ("etl",)
+    assert plan.folders == {"etl": ("orders-0badcafe", "orders.etl")}
 
 
 def test_once_they_are_there_nothing_more_is_to_be_done() -> None:
@@ -115,4 +109,14 @@ def test_names_that_a_shell_would_read_are_quoted() -> None:
 @pytest.mark.parametrize("permission", ["1755", "1750", "755"])
 def test_a_closed_folder_whose_users_can_create_needs_nothing(permission: str) -> None:
     rights = replace(OPEN, permission=permission)
-    assert closing(use(rights, StateDirUser("supervisor", Need.CREATE, "owns it"))).commands == ()
+    assert closing(use(rights, StateDirUser("supervisor", ("owns it",), creates=True))).commands == ()
+
+
+def test_a_new_one_lets_in_who_will_use_it() -> None:
+    new = replace(OPEN, permission="755", exists=False)
+    assert closing(use(new, ETL, etl=False)).commands == (
+        "hdfs dfs -mkdir -p /kstream",
+        "hdfs dfs -chown supervisor /kstream",
+        "hdfs dfs -chmod +t /kstream",
+        "hdfs dfs -setfacl -m user::rwx,group::r-x,other::r-x,user:etl:rwx /kstream",
+    )

@@ -103,14 +103,6 @@ def test_a_stream_that_runs_as_a_supervisors_user_is_named(life: Life) -> None:
     assert finding.streams == ("orders",)
 
 
-def test_how_a_stream_is_set_up_is_not_foretold_by_a_look_at_it(life: Life) -> None:
-    life.begin()
-    life.hdfs.modes[life.run.id.folder] = "1777"
-    report = examine(replace(IN_ORDER, state_dir=facts_of(life), user="streamer"), CHECKS)
-    assert {finding.check for finding, _ in report.of("orders")} == {"supervisors-stream", "stream-folder-open"}
-    assert report.foretells("orders") == ()
-
-
 def test_strangers_are_named_with_their_owners_and_no_more_than_five(life: Life) -> None:
     runs_as(life, "etl")
     for number in range(7):
@@ -120,6 +112,12 @@ def test_strangers_are_named_with_their_owners_and_no_more_than_five(life: Life)
     assert "/kstream/junk-0 (mallory)" in finding.words
     assert "junk-5" not in finding.words
     assert " and 2 more" in finding.words
+
+
+def test_a_strangers_file_with_the_name_of_a_pattern_is_removed_alone(life: Life) -> None:
+    runs_as(life, "etl")
+    life.hdfs.files[f"{STATE_DIR}/*"], life.hdfs.owners[f"{STATE_DIR}/*"] = ("", life.hdfs.now()), "mallory"
+    assert "hdfs dfs -rm -r '/kstream/\\*'; or" in findings(facts_of(life))["state-dir-strangers"].fix
 
 
 def test_a_folder_that_others_can_write_is_named_with_what_strangers_left_in_it(life: Life) -> None:
@@ -195,6 +193,14 @@ def test_orders_of_a_streams_own_user_are_no_finding(life: Life) -> None:
     runs_as(life, "etl")
     order(life, "etl", str(life.run.id))
     assert facts_of(life).void_orders == ()
+
+
+def test_orders_of_a_former_user_are_named_once_the_next_one_has_claimed(life: Life) -> None:
+    runs_as(life, "etl")
+    order(life, "etl", str(life.run.id))
+    for path in [path for path in (*life.hdfs.files, *life.hdfs.modes) if path.startswith(life.run.id.folder)]:
+        life.hdfs.owners[path] = "next"
+    assert [each.author for each in facts_of(life).void_orders] == ["etl"]
 
 
 def test_a_flood_is_a_finding(life: Life) -> None:

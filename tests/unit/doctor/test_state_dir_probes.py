@@ -1,6 +1,6 @@
 """What the check of a connection tells of its state_dir before it writes there, and what it makes of an open one.
 
-HDFS is simulated; what a real NameNode makes of the same commands is the business of tests/contract/test_state_dir.py.
+HDFS is simulated; what a real NameNode makes of the same commands is in tests/contract/test_closed_state_dir.py.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import pytest
 from airflow_kstream.model.authors import SUPERVISORS_FILE
 from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.orders import order_name
 from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.connection import _probes
-from airflow_kstream.supervise.doctor.state_dir_probes import Told, closed_state_dir, told_supervisors
+from airflow_kstream.supervise.doctor.state_dir_probes import closed_state_dir, told_supervisors
 from tests.simulated.life import SPEC
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 
@@ -38,18 +37,14 @@ def named(hdfs: SimHdfs, text: str, owner: str = "streamer") -> None:
     hdfs.files[FILE], hdfs.owners[FILE] = (text, hdfs.now()), owner
 
 
-def submitted_as(hdfs: SimHdfs, user: str) -> None:
+def submitted_as(hdfs: SimHdfs, user: str, stream: StreamId = ORDERS, owner: str = "") -> None:
     """Let a supervisor keep a copy of a declaration whose stream ran as this user, and the stream have its folder."""
     declared = f"{STATE_DIR}/{folder_name(FolderKind.DECLARED, 'streamer')}"
-    copy = f"{declared}/{ORDERS}/{copy_name(fingerprint(SPEC), user)}"
-    for path, owner in ((declared, "streamer"), (f"{declared}/{ORDERS}", "streamer"), (ORDERS.folder, user)):
+    copy = f"{declared}/{stream}/{copy_name(fingerprint(SPEC), user)}"
+    owned = {declared: "streamer", f"{declared}/{stream}": "streamer", stream.folder: owner or user}
+    for path, owner in owned.items():
         hdfs.modes[path], hdfs.owners[path] = "755", owner
     hdfs.files[copy], hdfs.owners[copy] = (written_copy(SPEC, user), hdfs.now()), "streamer"
-
-
-def told(probe: object) -> Told:
-    assert isinstance(probe, Told)
-    return probe
 
 
 class TestSupervisors:
@@ -114,17 +109,6 @@ class TestSupervisors:
         assert "they name nobody: 'f\ufffdr M', 'jane@EXAMPLE.COM'" in said.words
         assert said.warns
 
-    def test_an_order_that_counts_no_longer_is_a_warning_with_the_way_to_repeat_it(self, hdfs: SimHdfs) -> None:
-        submitted_as(hdfs, "etl")
-        order = f"{STATE_DIR}/{folder_name(FolderKind.ORDERS, 'ops')}/{order_name(str(ORDERS), 1)}"
-        for path in (order, order.rpartition("/")[0]):
-            hdfs.owners[path] = "ops"
-        hdfs.files[order] = "", hdfs.now()
-        said = told_supervisors(opened(hdfs))
-        assert "Orders count for nothing that are newer than what counts: one on orders by ops" in said.words
-        assert f"(hdfs dfs -cat {order}; `kstream streams stop orders` (or hold))" in said.words
-        assert said.warns
-
     def test_without_a_state_dir_there_are_none(self, hdfs: SimHdfs) -> None:
         del hdfs.modes[STATE_DIR]
         with pytest.raises(NotFound):
@@ -177,6 +161,22 @@ class TestWhoMayCreate:
         assert said.commands[0] == "hdfs dfs -mkdir -p /kstream/orders.etl"
         assert said.commands[-1] == "hdfs dfs -chmod 1755 /kstream"
         assert "etl will be able to create nothing beside the folders that are made here" in said.words
+
+    def test_without_acls_who_runs_several_streams_gets_a_folder_for_each(self, hdfs: SimHdfs) -> None:
+        clicks = StreamId("clicks", STATE_DIR)
+        hdfs.modes[STATE_DIR], hdfs.keeps_acls = "1777", False
+        submitted_as(hdfs, "etl", clicks, owner="former")
+        submitted_as(hdfs, "etl", owner="former")
+        said = closed_state_dir(opened(hdfs))
+        assert said.commands[0] == f"hdfs dfs -mkdir -p {clicks.folder} {ORDERS.folder} /kstream/orders.etl"
+        assert "etl (runs clicks, runs orders): not known whether it can create" in said.words
+
+    def test_folders_that_nobody_makes_are_not_promised(self, hdfs: SimHdfs) -> None:
+        hdfs.modes[STATE_DIR], hdfs.keeps_acls = "1755", False
+        submitted_as(hdfs, "etl")
+        said = closed_state_dir(opened(hdfs))
+        assert said.commands == ()
+        assert "will be able to create nothing" not in said.words
 
 
 class TestMaking:

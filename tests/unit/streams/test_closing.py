@@ -17,7 +17,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from tests.simulated.life import Life
 from tests.simulated.tenants import Tenant
 
-HIS = (claim_file(2), accepted_marker(2), stop_marker(1), "notes.txt", "gen-000007/inside")
+THEIRS = (claim_file(2), accepted_marker(2), stop_marker(1), "notes.txt", "gen-000007/inside")
 # More than a closing sends.
 REQUESTS = 40
 
@@ -30,7 +30,7 @@ def opened(request: pytest.FixtureRequest, life: Life, served: None) -> Tenant:
     tenant.hdfs.modes[tenant.stream.folder] = "777"
     with tenant.hdfs.as_user("mallory"):
         tenant.hdfs.make_folder(f"{tenant.stream.folder}/gen-000007", "755")
-        for name in HIS:
+        for name in THEIRS:
             tenant.hdfs.write(f"{tenant.stream.folder}/{name}", "evil")
     return tenant
 
@@ -87,7 +87,7 @@ def test_wherever_it_is_interrupted_no_file_of_a_stranger_ever_counts(opened: Te
     assert counted(opened) <= {"etl", "streamer"}
     names = opened.hdfs.names(opened.stream.folder)
     assert CLOSING not in names
-    assert not {*HIS} & names
+    assert not {*THEIRS} & names
 
 
 def test_at_no_moment_of_a_closing_does_a_strangers_file_count(opened: Tenant) -> None:
@@ -147,7 +147,7 @@ def test_a_supervisor_that_comes_late_takes_no_marker_of_another_one_away(opened
     close(opened)
     assert "close" in asked
     opened.hdfs.at_request = lambda request, path: None
-    assert not {CLOSING, *HIS} & opened.hdfs.names(opened.stream.folder)
+    assert not {CLOSING, *THEIRS} & opened.hdfs.names(opened.stream.folder)
 
 
 @pytest.mark.parametrize("kind", ["a file", "a folder"])
@@ -157,7 +157,7 @@ def test_a_strangers_own_marker_saves_none_of_the_files(opened: Tenant, kind: st
         opened.hdfs.write(marker if kind == "a file" else f"{marker}/inside", "evil")
     close(opened)
     assert counted(opened) <= {"etl", "streamer"}
-    assert not {CLOSING, *HIS} & opened.hdfs.names(opened.stream.folder)
+    assert not {CLOSING, *THEIRS} & opened.hdfs.names(opened.stream.folder)
 
 
 def test_a_strangers_folder_that_cannot_be_emptied_gets_another_name(opened: Tenant) -> None:
@@ -168,7 +168,7 @@ def test_a_strangers_folder_that_cannot_be_emptied_gets_another_name(opened: Ten
     opened.hdfs.at_request = refused
     close(opened)
     names = opened.hdfs.names(opened.stream.folder)
-    assert not {*HIS, "gen-000007"} & names
+    assert not {*THEIRS, "gen-000007"} & names
     assert [name for name in names if name.startswith(".strange-")]
     assert CLOSING not in names
 

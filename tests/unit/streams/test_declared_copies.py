@@ -82,6 +82,12 @@ class TestWritten:
         folders = [DECLARED, f"{DECLARED}/{tenant.stream}"]
         assert [tenant.hdfs.modes.get(folder, "755") for folder in folders] == ["755", "755"]
 
+    def test_no_default_acl_lets_others_delete_it(self, tenant: Tenant) -> None:
+        folders = {DECLARED, f"{DECLARED}/{tenant.stream}"}
+        tenant.hdfs.acls |= folders
+        tenant.reconcile()
+        assert not tenant.hdfs.acls & folders
+
     def test_it_tells_the_names_that_hdfs_and_yarn_gave_the_streams_user(self, tenant: Tenant) -> None:
         tenant.reconcile()
         copy = copy_of(tenant, tenant.spec)

@@ -96,7 +96,7 @@ class Query:
 
 @pytest.mark.parametrize("author", [OWN, FORMER, SUPERVISOR, MALLORY])
 def test_a_healthy_driver_costs_one_listing_a_look(author: str) -> None:
-    """Whoever wrote what does not ask this driver to end."""
+    """What does not ask this driver to end, regardless of its author."""
     hdfs = files()
     generation = started(hdfs)
     told(hdfs, author, "launched-000003", "reached-000003", claim_file(2), claim_file(3), stop_marker(2))
@@ -126,7 +126,7 @@ def test_what_a_supervisor_writes_ends_a_driver() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[999999]", b'{"generation": 4}', b'{"generation": "999999"}'])
 def test_a_file_of_its_user_moved_to_a_newer_claims_name_ends_no_driver(content: bytes) -> None:
-    """A file that a stranger moves keeps its owner, and gets any name in a folder that he can write in."""
+    """A file that a stranger moves keeps its owner, and gets any name in a folder where that stranger can write."""
     hdfs = files(OPEN)
     moved(hdfs, claim_file(999_999), content)
     assert hdfs.owners(FOLDER)[claim_file(999_999)] == OWN

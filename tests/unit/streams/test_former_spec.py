@@ -16,7 +16,7 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.queue import Queue, Queues
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import Deploy, KeytabCredentials
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.former_spec import committed, may_go_back
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -208,9 +208,17 @@ def test_a_jar_that_is_gone_keeps_the_declared_spec(without_old_jar: Changing) -
     assert "/old.jar does not exist" in stream.claim.reason
 
 
-def test_another_checkpoint_is_no_way_back(life: Life) -> None:
+@pytest.mark.parametrize(
+    ("former", "why"),
+    [
+        (replace(BLUE, checkpoints=(*BLUE.checkpoints, "/data/another")), "generation 1 wrote other checkpoints"),
+        (replace(BLUE, credentials=KeytabCredentials("etl@EXAMPLE.COM", "/etl.keytab")), "it acts as etl@EXAMPLE.COM"),
+    ],
+    ids=["another checkpoint", "another identity"],
+)
+def test_there_is_no_way_back_to(life: Life, former: StreamSpec, why: str) -> None:
     stream = Changing(life)
-    stream.declared = replace(BLUE, checkpoints=(*BLUE.checkpoints, "/data/another"))
+    stream.declared = former
     stream.reconcile(Mode.ENSURE)
     stream.commit()
     stream.declared = GREEN
@@ -218,20 +226,7 @@ def test_another_checkpoint_is_no_way_back(life: Life) -> None:
     stream.end()
     stream.follow()
     assert stream.arguments[-1] == GREEN.arguments
-    assert any("generation 1 wrote other checkpoints" in line for line in stream.lines), stream.lines
-
-
-def test_another_identity_is_no_way_back(life: Life) -> None:
-    stream = Changing(life)
-    stream.declared = replace(BLUE, credentials=KeytabCredentials("etl@EXAMPLE.COM", "/etl.keytab"))
-    stream.reconcile(Mode.ENSURE)
-    stream.commit()
-    stream.declared = GREEN
-    stream.reconcile()
-    stream.end()
-    stream.follow()
-    assert stream.arguments[-1] == GREEN.arguments
-    assert any("it acts as etl@EXAMPLE.COM" in line for line in stream.lines), stream.lines
+    assert any(why in line for line in stream.lines), stream.lines
 
 
 def change_claim(life: Life, number: int, **changed: object) -> None:

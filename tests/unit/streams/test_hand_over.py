@@ -84,6 +84,12 @@ def test_strangers_files_go_before_a_closed_folder_changes_hands(ran: Life) -> N
     assert "would count as soon as etl has it" in step.words[0]
 
 
+def test_a_strangers_file_with_the_name_of_a_pattern_takes_no_other_along(ran: Life) -> None:
+    """Hadoop's client reads patterns that are quoted for the shell."""
+    add(ran, "*", "mallory")
+    assert handed(ran).commands == (f"hdfs dfs -rm -r '{ran.run.id.folder}/\\*'",)
+
+
 def test_no_more_than_twenty_strangers_files_are_named_at_once(ran: Life) -> None:
     for number in range(25):
         add(ran, f"junk-{number:02d}", "mallory")

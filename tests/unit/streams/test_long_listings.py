@@ -51,7 +51,7 @@ def mallorys(life: Life) -> list[str]:
 
 
 def test_a_flood_of_the_streams_own_user_hides_no_supervisor_no_word_and_no_folder(flooded: Life) -> None:
-    """A job that writes its files in the wrong place: its user has the most entries, and then he is cut."""
+    """A job that writes its files in the wrong place: its user has the most entries, and then these are cut."""
     flooded.hdfs.files[f"{STATE_DIR}/{SUPERVISORS_FILE}"] = ("jane\n", flooded.hdfs.now())
     flooded.set_desired(DesiredState.HELD)
     flood(flooded, STATE_DIR, "streamer")

@@ -71,7 +71,7 @@ class TestProven:
         assert (verdict.generation, verdict.application, verdict.unproven) == (1, FIRST, "etl")
 
     def test_the_login_of_who_only_looks_proves_nothing(self, opened: Tenant) -> None:
-        """Whoever looks is not the stream's user for that: his own files are a stranger's, too."""
+        """Who looks is not the stream's user for that: files of one who looks are a stranger's, too."""
         authored = opened.looking("mallory").authored()
         assert authored.strangers == {claim_file(2): "mallory"}
 

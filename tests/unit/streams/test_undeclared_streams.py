@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.errors import Conflict, Denied, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase, Report, Stop
 from airflow_kstream.model.spec_fingerprint import fingerprint
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import ProxyUserCredentials
+from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.desired import KnownSpec, claimed_spec, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, ONE_WEEK
 from tests.unit.streams.test_stream_commands import CommandLine, at_first
@@ -59,10 +64,21 @@ def known(life: Life) -> KnownSpec:
     return claimed_spec(life.run.session, life.run.id)
 
 
-def looked_after(life: Life, mode: Mode = Mode.WATCH) -> Report:
+def looked_after(life: Life, mode: Mode = Mode.WATCH, stall: Stall | None = None) -> Report:
     """Let the connection's principal look after it, as the task of a refused declaration does."""
-    run = replace(life.run, spec=known(life).spec, declared=known(life).submittable)
-    return Reconciler(run, tell=lambda line: None, may_submit=run.declared).run(mode)
+    heartbeat = HeartbeatPolicy(on_stall=OnStall.RESTART) if stall else SPEC.heartbeat
+    run = replace(life.run, spec=replace(known(life).spec, heartbeat=heartbeat), declared=known(life).submittable)
+    return Reconciler(run, tell=lambda line: None).run(mode, stall=stall)
+
+
+class HungEngine(FakeEngine):
+    """An engine whose second batch is planned and is not committed."""
+
+    planned: datetime
+
+    def _point(self, path: str) -> Checkpoint:
+        point = super()._point(path)
+        return replace(point, offsets={**point.offsets, 1: self.planned})
 
 
 def written(life: Life) -> set[str]:
@@ -94,6 +110,20 @@ def test_it_is_not_stopped_at_its_horizon(tenant: Life) -> None:
     with pytest.raises(RestartAborted, match="no supervisor kept a copy of its declaration: run `kstream streams"):
         looked_after(tenant)
     assert [app.alive for app in tenant.yarn.apps.values()] == [True]
+
+
+def test_it_is_not_examined_or_stopped_for_a_batch_that_hangs(tenant: Life) -> None:
+    with tenant.hdfs.as_user("etl"):
+        tenant.engine.complete_epoch(SPEC)
+    hung = HungEngine(tenant.hdfs, tenant.yarn)
+    hung.planned = tenant.hdfs.now()
+    tenant.run = replace(tenant.run, engine=hung)
+    tenant.clock.ahead += timedelta(hours=12)
+    before, claim = written(tenant), tenant.run.folder.claim_of(1)
+    stall = Stall(1, claim.nonce, SPEC.checkpoints[0], 1, timedelta(minutes=10), timedelta(hours=12))
+    with pytest.raises(RestartAborted, match=r"what hangs.*nothing is done, because no supervisor kept a copy"):
+        looked_after(tenant, stall=stall)
+    assert ([app.alive for app in tenant.yarn.apps.values()], written(tenant)) == ([True], before)
 
 
 @pytest.mark.parametrize("mode", Mode)
