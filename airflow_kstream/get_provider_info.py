@@ -183,6 +183,14 @@ _SETTINGS: dict[str, Any] = {
             "How often a cluster is examined for what will go wrong. Each time logs in to the KDC with each keytab.\n"
             f"{_DURATION}\n",
         ),
+        "installation": _option(
+            "string",
+            "",
+            "staging",
+            "The name of this Airflow among several that share a state_dir and the id of its connection. What each of\n"
+            "them declared, and told, is kept in the state_dir under it.\n"
+            "The DAG processor, every worker and every triggerer read it.\n",
+        ),
         "retries": _option("integer", "20", "3", "How often Airflow retries the task that watches a stream.\n"),
         "notifier": _option(
             "string",

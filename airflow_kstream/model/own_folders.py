@@ -1,4 +1,4 @@
-"""The folders of a state_dir that belong to one author each: orders, copies of declarations, a lease journal.
+"""The folders of a state_dir that belong to one author each: orders, declarations, what was told, a lease journal.
 
 Only their owner decides whose they are; the user's name is in theirs for people. A stranger may have taken a name: then
 the next one is used. A dot keeps them apart from streams' folders, which have none.
@@ -19,6 +19,7 @@ class FolderKind(StrEnum):
     ORDERS = "orders"
     DECLARED = "declared"
     LEASES = "leases"
+    TOLD = "told"
 
 
 def folder_name(kind: FolderKind, user: str, number: int = 1) -> str:
