@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.clients.hdfs.webhdfs import Listing
 from airflow_kstream.model.authors import CLOSING, Authored, Ground
-from airflow_kstream.model.contract import is_draft
+from airflow_kstream.model.contract import claims, is_draft
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.generation import StreamId
@@ -182,10 +182,17 @@ class AuthoredFolder:
         self._hdfs.status(state.path)
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
         folder = self._hdfs.status(self._stream.folder)
-        require_own_folder(self._stream, folder, state.user, state.supervisors)
+        require_own_folder(self._stream, folder, state.user, state.supervisors, self._has_claims)
         proven = self._acting or folder.owner in state.supervisors
         if folder.owner == state.user and proven and (not ground_of(folder).closed or self._is_closing()):
             self._close()
+
+    def _has_claims(self) -> bool:
+        try:
+            return bool(claims(self.names()))
+        except KstreamError:
+            # Nobody is told to delete what can't be seen.
+            return True
 
     def keep_closed(self) -> bool:
         """Close the folder if it is ours and others could write in it at the last look at the state_dir; return whether

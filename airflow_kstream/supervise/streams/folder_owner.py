@@ -11,19 +11,32 @@ from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import StreamId
 
 
-def require_own_folder(stream: StreamId, folder: FileStatus, user: str, supervisors: Supervisors) -> None:
+def require_own_folder(
+    stream: StreamId, folder: FileStatus, user: str, supervisors: Supervisors, ran: Callable[[], bool]
+) -> None:
     """Raises Denied: with the way out, when the folder belongs neither to the stream's user nor to a supervisor.
 
     What lies in a stranger's folder could change at any time. It was made before the stream's first start, or the
-    declaration names another principal since.
+    declaration names another principal since: `ran` tells whether claims that count lie in it. Those are never to be
+    deleted, because the generation that runs goes by them.
     """
     if folder.owner in {user, ""} or folder.owner in supervisors:
         return
-    raise Denied(
-        f"{stream.folder} belongs to {folder.owner}, and the stream runs as {user}. If {folder.owner} submitted it so "
-        f"far, HDFS's superuser hands it on with {_hand_over(stream, user)}; if {folder.owner} has nothing to do with "
-        f"it, with `hdfs dfs -rm -r {stream.folder}` the name is free again",
-        tried=f"write in {stream.folder}",
+    if ran():
+        why = f"{stream.folder} belongs to {folder.owner}{_former(stream, user)}"
+    else:
+        why = (
+            f"{stream.folder} belongs to {folder.owner}, and the stream runs as {user}. If {folder.owner} submitted it "
+            f"so far, HDFS's superuser hands it on with {_hand_over(stream, user)}; if {folder.owner} has nothing to "
+            f"do with it, with `hdfs dfs -rm -r {stream.folder}` the name is free again"
+        )
+    raise Denied(why, tried=f"write in {stream.folder}")
+
+
+def _former(stream: StreamId, user: str) -> str:
+    return (
+        f", who submitted the stream so far, and now it is declared to run as {user}: HDFS's superuser hands it on "
+        f"with {_hand_over(stream, user)}, and {user} must be able to write the checkpoints as well"
     )
 
 
@@ -39,11 +52,8 @@ def _hand_over(stream: StreamId, user: str) -> str:
 def in_own_folder(hdfs: Hdfs, stream: StreamId) -> Iterator[None]:
     """Write in the stream's folder. Raises Denied: with the way out, when the folder is another principal's."""
 
-    def advice(owner: str, user: str) -> str:
-        return (
-            f", who submitted the stream so far, and now it is declared to run as {user}: HDFS's superuser hands it on "
-            f"with {_hand_over(stream, user)}, and {user} must be able to write the checkpoints as well"
-        )
+    def advice(_: str, user: str) -> str:
+        return _former(stream, user)
 
     try:
         yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.policy.streams.hand_over import HandOver, hand_over
 from airflow_kstream.supervise.streams.hand_over import hand_over_facts, user_named
 from tests.simulated.life import SPEC, Life
@@ -123,3 +123,18 @@ def test_a_user_is_named_by_its_short_name_or_as_the_connections_own_principal(l
 def test_a_principals_text_proves_nobody(life: Life, to: str) -> None:
     with pytest.raises(InvalidInput, match="can't be told from its text"):
         user_named(life.run.session, to)
+
+
+def test_a_folder_with_claims_is_never_advised_to_be_deleted(ran: Life) -> None:
+    """What the running generation goes by lies in it: that the chown is missing is all that is wrong."""
+    ran.hdfs.owners[ran.run.id.folder] = NEXT
+    with pytest.raises(Denied, match=r"belongs to etl, who submitted the stream so far.*hand-over") as refused:
+        ran.run.folder.put_once("gen-000001", "another text")
+    assert "-rm" not in str(refused.value)
+
+
+def test_a_strangers_folder_without_a_claim_makes_way_for_the_first_start(life: Life) -> None:
+    life.hdfs.make_folder(life.run.id.folder, "755")
+    life.hdfs.owners[life.run.id.folder] = "mallory"
+    with pytest.raises(Denied, match=f"hdfs dfs -rm -r {life.run.id.folder}` the name is free again"):
+        life.begin()
