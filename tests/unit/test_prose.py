@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 
 # A habit, and what a native engineer writes instead.
 HABITS = {
