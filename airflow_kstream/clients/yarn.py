@@ -23,6 +23,8 @@ from airflow_kstream.model.queue import Queues
 _LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _ALIVE = ",".join(state for state in ApplicationState if not state.terminal)
 _KILL_EVERY = timedelta(seconds=0.5)
+# ClusterUserInfo, and hadoop.http.staticuser.user: names for all who did not log in.
+_NOBODY = frozenset({"UNKNOWN_USER", "dr.who"})
 log = logging.getLogger(__name__)
 _counter = itertools.count()
 T = TypeVar("T")
@@ -69,7 +71,8 @@ class ResourceManager:
     def user(self) -> str | None:
         """Return this identity's short name by the ResourceManager's rules (hadoop.security.auth_to_local).
 
-        None if the ResourceManager doesn't tell: an old one has no such page.
+        None if the ResourceManager doesn't tell: an old one has no such page, and one whose pages need no login calls
+        everybody by the same name.
         """
         try:
             return self._call("ask for our short name", "GET", "/ws/v1/cluster/userinfo", _requested_user)
@@ -229,9 +232,10 @@ class ResourceManager:
             return active.ask(tried, method, path, understand, **options)
 
 
-def _requested_user(body: Mapping[str, Any]) -> str:
+def _requested_user(body: Mapping[str, Any]) -> str | None:
     # Hadoop 3.3 has no outer object.
-    return str(body.get("clusterUserInfo", body)["requestedUser"])
+    user = str(body.get("clusterUserInfo", body)["requestedUser"])
+    return None if user in _NOBODY else user
 
 
 def _attempts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

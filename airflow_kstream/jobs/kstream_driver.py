@@ -274,9 +274,9 @@ class StateFolder:
         content: bytes = self._with_filesystem(lambda filesystem: self._read(filesystem, name, longest))
         return content
 
-    def delete(self, name: str) -> None:
-        """Delete a file, past any trash. One that is missing is no error."""
-        self._with_filesystem(lambda filesystem: filesystem.delete(self._path(name), False))
+    def delete(self, name: str) -> bool:
+        """Delete a file, past any trash, and return whether there was one."""
+        return bool(self._with_filesystem(lambda filesystem: filesystem.delete(self._path(name), False)))
 
     def _names(self, filesystem: Any, matters: Callable[[str], bool]) -> set[str]:
         named = ((str(status.getPath().getName()), status) for status in filesystem.listStatus(self._path("")))

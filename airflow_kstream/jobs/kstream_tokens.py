@@ -6,8 +6,11 @@ hands it to Spark's own distribution message (CoarseGrainedClusterMessages.Updat
 driver and all executors use them from then on, executors that start later included.
 
     tokens/<n>-<id>       a Hadoop credentials file, readable for the
-                          stream's user alone; deleted here at once      written by the supervisor
-    push-<n>-<id>-<end>   the file is complete; <end> 0 announces no
+                          stream's user alone. Who deletes it has it:
+                          this driver before it uses the tokens, or a
+                          supervisor that takes them back                written by the supervisor
+    push-<n>-<id>-<end>   the file is complete, and its first token ends
+                          then, in seconds since 1970; 0 announces no
                           file: a test of this channel                   written by the supervisor
     applied-<n>-<id>      the driver uses these tokens, and which
                           executors were told                            written here
@@ -15,10 +18,12 @@ driver and all executors use them from then on, executors that start later inclu
 
 The supervisor ships it with `--py-files` for `credentials: {refresh: true}`. `kstream_driver.Generation` starts it, and
 so does `kstream_launcher.py`, which runs a job that knows nothing of either. It takes only what renews a token that the
-driver has: of the same owner, kind and service, and younger. One of HDFS it tries once before. Announcements, files and
-answers count by their owners, as claims do (kstream_driver.py). It never stops a job, whatever HDFS does, and never
-logs or writes a token's bytes. It makes and renews none: a delegation token is no right to that (NameNodes want
-Kerberos).
+driver has: of the same owner, kind and service, and younger. One of HDFS it tries before, in a login of its own: it
+refuses one that its NameNode refuses. Whatever else fails says nothing about the tokens: those that the driver has
+stay, and the push is tried again until it has ended. Each push is answered, by name, as soon as HDFS can be written.
+Announcements, files and answers count by their owners, as claims do (kstream_driver.py). It never stops a job, whatever
+HDFS does, and never logs or writes a token's bytes. It makes and renews none: a delegation token is no right to that
+(NameNodes want Kerberos).
 
 Works with Spark 3 and 4, in cluster and client mode, Python 3.8+.
 """
@@ -42,17 +47,23 @@ _MAGIC = b"HDTS\0"
 _HDFS_KIND = "HDFS_DELEGATION_TOKEN"
 # Before the name of several NameNodes' filesystem, in the service of its token.
 _PAIR = "ha-hdfs:"
-# HDFS is there: the file was just read from it. A trial that waits for a lost server would keep good tokens waiting.
+# The next look tries again: a trial that waits for a lost server would keep later pushes waiting.
 _TRIAL_CONF = {
     "dfs.client.failover.max.attempts": "3",
+    "dfs.client.retry.max.attempts": "2",
     "dfs.client.retry.policy.enabled": "false",
     "ipc.client.connect.max.retries": "1",
     "ipc.client.connect.max.retries.on.timeouts": "1",
     "ipc.client.connect.timeout": "5000",
     "ipc.client.rpc-timeout.ms": "10000",
 }
-# A NameNode's words on a wrong password, and on a token that it does not know.
-_BAD_TOKEN = ("RemoteException(javax.security.sasl.SaslException)", "SecretManager$InvalidToken")
+_REMOTE = "org.apache.hadoop.ipc.RemoteException"
+# A NameNode's word on a token that it does not know or that has ended. It says the same within a RetriableException
+# while it becomes active (DelegationTokenSecretManager.retriableRetrievePassword), which refuses none.
+_UNKNOWN_TOKEN = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+# Its word on a wrong password (com.sun.security.sasl.digest.DigestMD5Server). Others of this class are about servers.
+_SASL, _WRONG_PASSWORD = "javax.security.sasl.SaslException", "Mismatched response"
+_LONGEST_CHAIN = 10
 _PUSH = re.compile(r"push-(\d{6,})-(\d+)-(\d+)")
 _OF_A_PUSH = re.compile(r"(?:push|applied|refused)-(\d{6,})-.+")
 
@@ -65,12 +76,24 @@ class Refused(Exception):
     """A push that this driver does not use; the message says why, and holds nothing secret."""
 
 
+class NotYet(Exception):
+    """Tokens that can't be used at this moment; that says nothing about them."""
+
+
 class Push(NamedTuple):
-    """An announced push. `brings_tokens` is False for a test of the channel."""
+    """An announced push. `until` is when its first token ends, in seconds since 1970; 0 for a test of the channel."""
 
     generation: int
     id: int
-    brings_tokens: bool
+    until: int
+
+    @property
+    def brings_tokens(self) -> bool:
+        return self.until > 0
+
+    @property
+    def has_ended(self) -> bool:
+        return 0 < self.until <= time.time()
 
     @property
     def file(self) -> str:
@@ -88,7 +111,7 @@ class Push(NamedTuple):
 def unanswered(names: set[str], generation: int) -> list[Push]:
     """Return the pushes to this generation without an answer among these file names, oldest first."""
     found = (_PUSH.fullmatch(name) for name in names)
-    pushes = sorted(Push(int(one[1]), int(one[2]), int(one[3]) > 0) for one in found if one)
+    pushes = sorted(Push(int(one[1]), int(one[2]), int(one[3])) for one in found if one)
     mine = (push for push in pushes if push.generation == generation)
     return [push for push in mine if not names & {push.applied, push.refused}]
 
@@ -115,6 +138,8 @@ class Receiver(threading.Thread):
         self._tokens = SparkTokens(context)
         self._trouble = ""
         self._again: tuple[float, bytes] | None = None
+        # Tokens whose file this driver has deleted, to use them.
+        self._taken: dict[Push, bytes] = {}
         # An answer whose name a stranger occupies can't be written.
         self._answered: set[Push] = set()
 
@@ -150,36 +175,53 @@ class Receiver(threading.Thread):
         return found is not None and int(found[1]) == self._generation
 
     def _answer(self, push: Push, superseded: bool) -> bool:
-        """Answer a push, and return whether its tokens are used."""
+        """Answer a push, and return whether its tokens are used.
+
+        Raises whatever keeps them from being used, or the answer from being written: the next look tries again.
+        """
         try:
             if push.brings_tokens and superseded:
                 raise Refused("newer tokens were pushed after these")
-            self._folder.put(push.applied, self._applied(push))
-            used = push.brings_tokens
-        except Refused as refusal:
-            log.warning("a push of tokens is refused: %s", refusal)
-            self._folder.put(push.refused, {"why": str(refusal), **self._stamp()})
-            used = False
+            name, answer = push.applied, self._applied(push)
+        except Exception as error:
+            why = _refusal(error, push)
+            if why is None:
+                raise
+            log.warning("a push of tokens is refused: %s", why)
+            name, answer = push.refused, {"why": why, **self._stamp()}
+        self._folder.put(name, answer)
         self._answered.add(push)
-        if push.brings_tokens:
+        if push.brings_tokens and self._taken.pop(push, None) is None:
             self._folder.delete(push.file)
-        return used
+        return push.brings_tokens and name == push.applied
 
     def _applied(self, push: Push) -> dict[str, Any]:
         if not push.brings_tokens:
             return {"tokens": [], "executors": self._tokens.executors(), **self._stamp()}
-        used, sent = self._tokens.use(self._read(push))
-        self._again = time.monotonic() + REPEAT_SECONDS, sent
-        return {"tokens": used, "executors": self._tokens.executors(), **self._stamp()}
+        content = self._read(push)
+        fresh = self._tokens.tried(content)
+        self._take(push, content)
+        self._tokens.use(fresh)
+        self._again = time.monotonic() + REPEAT_SECONDS, fresh.content
+        return {"tokens": fresh.tokens, "executors": self._tokens.executors(), **self._stamp()}
+
+    def _take(self, push: Push, content: bytes) -> None:
+        """Delete the file: a supervisor that takes tokens back cancels none whose file it does not delete itself."""
+        if push not in self._taken:
+            if not self._folder.delete(push.file):
+                raise Refused("it was taken back while it was tried")
+            self._taken[push] = content
 
     def _read(self, push: Push) -> bytes:
         """Return a push's credentials file. Raises Refused: when it is too long, a stranger's, or not there."""
+        if push in self._taken:
+            return self._taken[push]
         try:
             content: bytes = self._folder.read(push.file, LONGEST_FILE)
         except ValueError as error:
             raise Refused(str(error)) from None
         except Exception as error:  # Py4J's, which can't be named here: of Java's each has another meaning
-            if _java_class(error) != "java.io.FileNotFoundException":
+            if next(_reasons(error), ("", ""))[0] != "java.io.FileNotFoundException":
                 raise
             raise Refused(f"it was taken back: {push.file} is missing, or no file") from None
         return content
@@ -201,6 +243,14 @@ class Receiver(threading.Thread):
         self._trouble = trouble
 
 
+class Fresh(NamedTuple):
+    """Tokens that may be used: what they are, what is sent for them, and whether the driver has them already."""
+
+    tokens: list[dict[str, Any]]
+    content: bytes
+    known: bool
+
+
 class SparkTokens:
     """The tokens of a Spark application, in its driver's JVM."""
 
@@ -209,10 +259,11 @@ class SparkTokens:
         self._jvm = context._jvm
         self._security = self._jvm.org.apache.hadoop.security
 
-    def use(self, content: bytes) -> tuple[list[dict[str, Any]], bytes]:
-        """Make the driver and its executors use these tokens; return what they are, and what was sent.
+    def tried(self, content: bytes) -> Fresh:
+        """Return these tokens, each of which its server takes; nothing uses them yet.
 
-        Raises Refused: when one of them renews none that the driver has, or its NameNode or Spark does not take it.
+        Raises Refused: when one of them renews none that the driver has, or its NameNode refuses it. Raises NotYet:
+        when one can't be tried now.
         """
         services = [*services_of(content)]
         fresh = self._spark().deserialize(bytearray(content))
@@ -220,11 +271,13 @@ class SparkTokens:
         younger = [token["service"] for token in tokens if not self._has(token)]
         for service in younger:
             self._try(fresh.getToken(self._text(service)), service)
-        content = self._chosen(services, younger, fresh)
-        if younger:
-            self.send(content)
-            self._await(tokens)
-        return tokens, content
+        return Fresh(tokens, self._chosen(services, younger, fresh), known=not younger)
+
+    def use(self, fresh: Fresh) -> None:
+        """Make the driver and its executors use these tokens. Raises NotYet: when Spark does not use them in time."""
+        if not fresh.known:
+            self.send(fresh.content)
+            self._await(fresh.tokens)
 
     def send(self, content: bytes) -> None:
         """Send Spark's own message: to the driver's endpoint, which tells the executors and keeps it for later ones."""
@@ -249,9 +302,9 @@ class SparkTokens:
         return bytes(self._spark().serialize(chosen))
 
     def _try(self, token: Any, service: str) -> None:
-        """Use an HDFS token once, in a login that has no other. Raises Refused: when the NameNode does not take it.
+        """Use an HDFS token once, in a login that has no other; those of other servers are not tried.
 
-        Nothing else that fails here says anything about the token, nor does any server of another kind's.
+        Raises Refused: when the NameNode refuses the token. Raises NotYet: when anything else fails.
         """
         if str(token.getKind()) != _HDFS_KIND:
             return
@@ -259,17 +312,17 @@ class SparkTokens:
         try:
             self._greet_namenode(token, f"hdfs://{authority}")
         except Exception as error:
-            if any(name in str(error) for name in _BAD_TOKEN):
+            if refuses_token(error):
                 raise Refused(f"the NameNode does not take the token for {service}: {_brief(error)}") from None
-            log.warning("the token for %s is used untried: %s", service, _brief(error))
+            raise NotYet(f"the token for {service} can't be tried: {_brief(error)}") from None
 
     def _greet_namenode(self, token: Any, uri: str) -> None:
-        """Look up the root of this filesystem as the token's owner, by this token alone."""
+        """Ask this filesystem's NameNode, by this token alone, what it tells every login: that needs no permission."""
         login = self._security.UserGroupInformation.createRemoteUser("kstream-trial")
         login.addToken(token)
         filesystem = login.doAs(self._opening(self._jvm.java.net.URI(uri)))
         try:
-            filesystem.getFileStatus(self._jvm.org.apache.hadoop.fs.Path("/"))
+            filesystem.getServerDefaults(self._jvm.org.apache.hadoop.fs.Path("/"))
         finally:
             filesystem.close()
 
@@ -327,7 +380,7 @@ class SparkTokens:
         deadline = time.monotonic() + APPLIED_WITHIN_SECONDS
         while not all(self._has(token) for token in tokens):
             if time.monotonic() > deadline:
-                raise Refused(f"Spark took the tokens and did not use them within {APPLIED_WITHIN_SECONDS:.0f} s")
+                raise NotYet(f"Spark took the tokens and did not use them within {APPLIED_WITHIN_SECONDS:.0f} s")
             time.sleep(0.1)
 
     def _has(self, token: dict[str, Any]) -> bool:
@@ -411,10 +464,31 @@ class _Bytes:
         return self._content[self.at - length : self.at]
 
 
-def _java_class(error: Exception) -> str:
-    """Return the class of the Java exception that this one brings, empty if it brings none."""
+def refuses_token(error: Exception) -> bool:
+    """Return whether the server says by this exception of the JVM that it takes the token from nobody."""
+    told = _reasons(error)
+    return any(name == _UNKNOWN_TOKEN or (name == _SASL and _WRONG_PASSWORD in words) for name, words in told)
+
+
+def _reasons(error: Exception) -> Iterator[tuple[str, str]]:
+    """Yield class and words of the Java exception that this one brings, and of its causes.
+
+    What a server threw is named by the server's class, which is the only sure sign: its words may quote any other.
+    """
     java = getattr(error, "java_exception", None)
-    return str(java.getClass().getName()) if java is not None else ""
+    for _ in range(_LONGEST_CHAIN):
+        if java is None:
+            return
+        name = str(java.getClass().getName())
+        yield (str(java.getClassName()) if name == _REMOTE else name), str(java.getMessage())
+        java = java.getCause()
+
+
+def _refusal(error: Exception, push: Push) -> str | None:
+    """Return why a push is refused for this error; None while it is to be tried again."""
+    if isinstance(error, Refused):
+        return str(error)
+    return f"its tokens could not be used before they ended: {_brief(error)}" if push.has_ended else None
 
 
 def _brief(error: Exception) -> str:

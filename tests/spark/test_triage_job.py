@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -197,6 +199,45 @@ def aggregate(
     controller.write(format_(id_of_container), value(folders, id_of_container, user.getShortUserName()))
     controller.postWrite(context)
     controller.closeWriter()
+
+
+def in_blocks(content: bytes, size: int = 1 << 20) -> Iterator[bytes]:
+    yield from (content[at : at + size] for at in range(0, len(content), size))
+
+
+@pytest.mark.usefixtures("job")
+def test_what_a_few_bytes_inflate_to_is_never_in_memory_at_once() -> None:
+    """200 MB of zeros are 200 kB of gzip."""
+    bomb = gzip.compress(bytes(200 << 20))
+    tracemalloc.start()
+    try:
+        inflated = sum(len(piece) for piece in sys.modules["log_parts"].unpacked(in_blocks(bomb)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert inflated == 200 << 20
+    assert peak < 20 << 20
+
+
+@pytest.mark.usefixtures("job")
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_members_of_a_compressed_log_are_read_wherever_blocks_end(size: int) -> None:
+    members = [driver(working("08:00:00")).encode(), b"", b"x" * 3000, b"the end\n"]
+    packed = b"".join(map(gzip.compress, members))
+    unpacked = sys.modules["log_parts"].unpacked
+    assert b"".join(unpacked(in_blocks(packed, size))) == b"".join(members)
+    assert b"".join(unpacked(in_blocks(zlib.compress(members[0]), size))) == members[0]
+
+
+def test_a_damaged_file_is_named_and_hides_no_other(job: ModuleType, folder: Path) -> None:
+    index = b"\x01\x11data:BCFile.index\x04none\xfb\x01\x01" + bytes(8)
+    (folder / "node1_45454").write_bytes(index + (AGGREGATED / "plain.tfile").read_bytes()[-20:])
+    whole = (folder / "old.gz").read_bytes()
+    (folder / "torn.gz").write_bytes(whole[:20] + b"\xff" * 20)
+    found = found_in(job, folder, 1 << 26)
+    named = {why.partition(":")[0] for why in found["unread"]}
+    assert named == {"node1_45454", "torn.gz", "core.1"}
+    assert len(found["logs"]) > 3
 
 
 def test_a_token_is_shown_by_no_error_and_no_repr(job: ModuleType) -> None:

@@ -31,6 +31,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.token_push import Pushes, TokenPush, in_milliseconds
 from airflow_kstream.policy.streams.uncounted_tokens import pushed_issuers
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
+from airflow_kstream.supervise.clusters.token_users import unproven
 from airflow_kstream.supervise.streams.formats import VERSION
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -56,6 +57,9 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
         _tell_answer(run, push, step, story)
         return
     try:
+        if observation.current:
+            # Where no server tells, it is the claim's owner's: another's is not seen as this generation's.
+            unproven(run.session, observation.current, run.session.identity)
         tokens = fresh_tokens(run, observation.claim)
     except KstreamError as error:
         run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": error.without_advice}))
@@ -183,19 +187,21 @@ def _answer(folder: StreamFolder, name: str) -> dict[str, Any]:
 
 
 def take_back(run: StreamRun, known: Pushes) -> None:
-    """Delete what the driver has not taken until now, and cancel it: one push is announced there at most.
+    """Delete what the driver has not taken until now, and cancel it. It still counts as a try in vain, after which the
+    pauses grow.
 
-    It still counts as a try in vain, after which the pauses grow.
+    The one that deletes the file has the tokens. Those that the driver has taken it may use before it answers:
+    cancelled, they would keep it from ever reading the next ones.
     """
+    before = {push.id for push in known.failed}
     for push in known.unanswered:
-        if push.until is not None:
-            run.folder.forget([tokens_file(push)])
-            cancelled = _cancel(run, push)
-            why = "its driver had not taken them when the next ones were pushed"
-            run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": why}))
-            # The identifiers of what could not be cancelled now stand in the announcement alone.
-            if cancelled == len([*_identifiers(run.folder, push)]):
-                run.folder.forget([push_file(push)])
+        if push.until is None or not (push.id in before or run.folder.forget_tokens(tokens_file(push))):
+            continue
+        why = "its driver had not taken them when the next ones were pushed"
+        run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": why}))
+        # The identifiers of what could not be cancelled now stand in the announcement alone.
+        if _cancel(run, push) == len([*_identifiers(run.folder, push)]):
+            run.folder.forget([push_file(push)])
 
 
 def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:

@@ -29,6 +29,7 @@ from airflow_kstream.model.tokens import KMS_TOKEN, DelegationToken, Token
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.token_users import unproven
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.token_pushes import push_of, record_push
 
@@ -81,8 +82,9 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
 
     Raises TooEarly: when it ends earlier than the present one, unless `shorten` is set. Raises Conflict: when the
     application does not run, or has a keytab. Raises Denied: when its tokens are another principal's, when YARN runs it
-    as somebody else than they would be for, or when the driver demands authentication. Raises Unavailable: when the
-    driver does not answer, or does not use the token within half a minute.
+    as somebody else than they would be for, or when the driver demands authentication. Raises Unavailable: when no
+    server tells whether YARN runs it as that user, when the driver does not answer, or when it does not use the token
+    within half a minute.
     """
     app = session.yarn.application(application_id)
     if app.state is not ApplicationState.RUNNING:
@@ -91,22 +93,34 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     service = token_service(conf, session.cluster.default_fs)
     stream = _stream_of(session, app)
     with driver_rpc(installation(spark_submit), host, port) as driver:
-        held = _held(driver)
-        old = _token(held, service)
-        minter = minter_of(session, app, old)
-        with _cancelled_in_vain(session.cluster, minter) as made:
-            fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
-            made.append(fresh)
-            old_end = _end_of(old, fresh)
-            if fresh.until < old_end and not shorten:
-                raise _shortens(application_id, fresh, old_end)
-            for token in held:
-                if token.kind == KMS_TOKEN:
-                    made.append(_of_kms(token, session.cluster, minter))
-            driver.send(credentials_file(tuple(made)))
-            _require_used(driver, service, fresh)
+        pushed, made = push_to_driver(session, app, driver, service, shorten=shorten)
+    return replace(pushed, stream=_record(stream, made))
+
+
+def push_to_driver(
+    session: ClusterSession, app: Application, driver: DriverRpc, service: str, *, shorten: bool
+) -> tuple[HandPush, tuple[FreshToken, ...]]:
+    """Push to this driver, and return what it uses now and the tokens that were made. `service` is the name of the
+    HDFS token to be replaced.
+
+    The driver is the job's author's work: whatever it answers, nothing is made for anybody but YARN's user of the job.
+    """
+    held = _held(driver)
+    old = _token(held, service)
+    minter = minter_of(session, app, old)
+    with _cancelled_in_vain(session.cluster, minter) as made:
+        fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
+        made.append(fresh)
+        old_end = _end_of(old, fresh)
+        if fresh.until < old_end and not shorten:
+            raise _shortens(app.id, fresh, old_end)
+        for token in held:
+            if token.kind == KMS_TOKEN:
+                made.append(_of_kms(token, session.cluster, minter))
+        driver.send(credentials_file(tuple(made)))
+        _require_used(driver, service, fresh)
     end, others = min(token.until for token in made), tuple(token.service for token in made[1:])
-    return HandPush(app, old, old_end, fresh.read, end, others, _record(stream, tuple(made)))
+    return HandPush(app, old, old_end, fresh.read, end, others), tuple(made)
 
 
 @contextmanager
@@ -160,18 +174,13 @@ def minter_of(session: ClusterSession, app: Application, old: DelegationToken) -
     """Return who makes a token like this one of the application's.
 
     Raises Denied: when that is another principal, which would change who acts; and when YARN runs the application as
-    somebody else than the token would be for. The driver names the owner of its tokens, and the job's author wrote the
-    driver; whom it runs as, YARN has proven.
+    somebody else than the token would be for: the driver names the owner of its tokens, and the job's author wrote the
+    driver. Raises Unavailable: when no server tells whether it does.
     """
     minter = _same_as(session.identity, old, app.id)
-    whose = minter.do_as or session.yarn.user() or session.hdfs.user()
-    if app.user == whose:
-        return minter
-    raise Denied(
-        f"YARN runs it as {app.user}, and the token would be {whose}'s: the job could act as {whose} with it",
-        tried=f"push tokens to {app.id}",
-        principal=str(minter),
-    )
+    if why := unproven(session, app, minter):
+        raise Unavailable(f"no token was made: {why}", tried=f"push tokens to {app.id}", principal=str(minter))
+    return minter
 
 
 def _same_as(identity: Identity, old: DelegationToken, application: str) -> Identity:

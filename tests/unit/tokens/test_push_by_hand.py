@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
-from airflow_kstream.model.errors import Denied
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
 from airflow_kstream.model.fresh_token import FreshToken
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.tokens.push import _end_of, minter_of
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.silent import SilentHdfs, SilentYarn
 
 NOW = datetime(2026, 1, 7, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -39,12 +45,21 @@ def test_what_was_pushed_before_ends_a_renew_interval_after_its_issue() -> None:
     assert _end_of(pushed, fresh()) == NOW + DAY / 2
 
 
-def made_by(old: DelegationToken, runs_as: str, yarns_name: str | None = "streamer", hdfs_name: str = "") -> Identity:
-    """Return who would make the token that replaces the driver's, for a job that YARN runs as this user."""
+def servers(yarns_name: str | None = "streamer", hdfs_name: str = "streamer") -> ClusterSession:
+    """Return a session of `STREAMER`, whom ResourceManager and HDFS give these names."""
     clock = SimClock()
-    yarn = SimYarn(clock, whoami=yarns_name)
-    session = replace(session_of(SimHdfs(clock, whoami=hdfs_name or "streamer"), yarn), identity=STREAMER)
-    return minter_of(session, yarn.start(frozenset(), user=runs_as), old)
+    return replace(session_of(SimHdfs(clock, whoami=hdfs_name), SimYarn(clock, whoami=yarns_name)), identity=STREAMER)
+
+
+def made_by(old: DelegationToken, runs_as: str, *names: Any) -> Identity:
+    """Return who would make the token that replaces the driver's, for a job that YARN runs as this user."""
+    session = servers(*names)
+    return minter_of(session, running(session, runs_as), old)
+
+
+def running(session: ClusterSession, user: str) -> Application:
+    yarn = cast(SimYarn, session.yarn)
+    return replace(yarn.start(frozenset()), user=user)
 
 
 def by_way_of_us(owner: str) -> DelegationToken:
@@ -92,3 +107,23 @@ def test_no_token_is_made_for_anybody_but_whom_yarn_runs_the_job_as(
     with pytest.raises(Denied, match=f"YARN runs it as {runs_as}, and the token would be {whose}'s") as refused:
         made_by(told, runs_as, *names)
     assert not refused.value.retryable
+
+
+@pytest.mark.parametrize("silent", ["ResourceManager", "HDFS"])
+def test_while_no_server_tells_whose_an_application_is_nothing_is_made_for_it(silent: str) -> None:
+    """Of a ResourceManager that is away HDFS says nothing: its rules may give the name to somebody else."""
+    session = servers(yarns_name=None)
+    app = running(session, "streamer")
+    quiet = SilentYarn(SimClock()) if silent == "ResourceManager" else session.yarn
+    hdfs = SilentHdfs(SimClock()) if silent == "HDFS" else session.hdfs
+    session = replace(session, yarn=cast(ResourceManager, quiet), hdfs=cast(Hdfs, hdfs))
+    with pytest.raises(
+        Unavailable, match=r"no token was made: YARN runs it as streamer, and whether that is"
+    ) as refused:
+        minter_of(session, app, LAUNCHED)
+    assert refused.value.retryable
+
+
+def test_an_application_whose_user_is_not_told_gets_no_token() -> None:
+    with pytest.raises(Unavailable, match="does not tell as whom it runs application_1_0001"):
+        made_by(LAUNCHED, "")
