@@ -19,6 +19,7 @@ from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.environment import end_on_signals
 from airflow_kstream.demo.playground import Playground, start_cluster, start_playground
 from airflow_kstream.demo.run import Demo
+from airflow_kstream.minicluster.folders import made_private
 
 
 def demo(
@@ -61,10 +62,11 @@ def up(
 def working_folder(root: Path | None, prefix: str, console: DemoConsole) -> Iterator[Path]:
     """Yield `root`, which stays, or a new temporary folder, which is removed at the end and by a signal.
 
-    An error keeps the temporary one: its logs tell why.
+    An error keeps the temporary one: its logs tell why. Keytabs and Airflow's keys get there: it is closed to others.
+    Raises MiniclusterError: when it is another user's, or is open and holds other things.
     """
     folder = root or Path(tempfile.mkdtemp(prefix=prefix))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    made_private(folder, ours=(folder / "minicluster").is_dir())
     console.say(f"logs and data are in {folder}")
     with ExitStack() as afterwards:
         if root is None:

@@ -31,8 +31,6 @@ from log_scan.tfile import (  # type: ignore[import-not-found]
     record_places,
 )
 
-# Errors that concern one file alone.
-UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
 _PEEK, _REST = 256 << 10, 64 << 10
 # In bytes, of what is scanned at once: more leaves the processor's cache; and how many of them are read ahead.
@@ -113,14 +111,20 @@ def read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Inflate gzip, of several members too, or Hadoop's zlib. Raises zlib.error: when it is damaged."""
+    """Inflate gzip, of several members too, or Hadoop's zlib, in pieces: a few bytes may become gigabytes.
+
+    Raises zlib.error: when it is damaged.
+    """
     inflate = zlib.decompressobj(wbits=_EITHER)
     for block in blocks:
         while block:
-            yield inflate.decompress(block)
-            block = inflate.unused_data
-            if block:
+            if inflate.eof:
                 inflate = zlib.decompressobj(wbits=_EITHER)
+            yield inflate.decompress(block, _PIECE)
+            block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+    # The last bytes of one that was cut off.
+    while piece := inflate.decompress(b"", _PIECE):
+        yield piece
 
 
 def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
@@ -149,7 +153,7 @@ def _parts_of_tfile(read_at: ReadAt, source: Source, size: int) -> list[Part]:
 
 def _cut(read_at: ReadAt, record: Part, size: int) -> Iterator[Part]:
     source = record.source
-    for file, length, edges in cut_files_at(read_at, record.begin, size):
+    for file, length, edges in cut_files_at(read_at, range(record.begin, record.end), size):
         name = f"{source.name}#{record.name}/{file}"
         for begin, around in zip(range(0, length, size), pairwise(edges), strict=True):
             yield Part(source, _PLAIN, begin, min(begin + size, length), name, 0, length, around)
@@ -201,8 +205,8 @@ class PartScan:
         """Return the sections of each log in the part, or why it can't be read, as plain data."""
         try:
             return {"logs": list(self._scanned(part))}
-        except UNREADABLE as error:
-            return {"unread": f"{part.source.name}: {error}"}
+        except Exception as error:  # Whatever a part does to its reader: the others are read.
+            return {"unread": f"{part.source.name}: {why_unread(error)}"}
 
     def _scanned(self, part: Part) -> Iterator[Mapping[str, Any]]:
         source = part.source
@@ -220,6 +224,12 @@ class PartScan:
     def _log(self, name: str, blocks: Iterator[bytes]) -> Mapping[str, Any]:
         sections = compiled(self.settings).scan(read_ahead(blocks))
         return {"name": name, "sections": [section.to_plain() for section in sections]}
+
+
+def why_unread(error: Exception) -> str:
+    """Return why one file can't be read, with the kind of an error that nobody expected."""
+    expected = isinstance(error, (OSError, EOFError, zlib.error, Damaged))
+    return str(error) if expected else f"{type(error).__name__}: {error}"
 
 
 @cache

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
-    UNREADABLE,
     Part,
     PartScan,
     compiled,
@@ -36,6 +35,7 @@ from log_parts import (  # type: ignore[import-not-found]  # shipped beside this
     packed_part,
     parts_of,
     plain_parts,
+    why_unread,
 )
 from log_reads import Reader, Source, WebHdfs  # type: ignore[import-not-found]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -212,8 +212,8 @@ def found_in(
     for source in sources:
         try:
             parts += indexed_parts(java, source, size) if is_indexed(reader, source) else parts_of(reader, source, size)
-        except (*UNREADABLE, Py4JJavaError) as error:
-            unread.append(f"{source.name}: {error}")
+        except Exception as error:  # Whatever a file does to its reader, Hadoop's too: the others are read.
+            unread.append(f"{source.name}: {why_unread(error)}")
     found = joined_logs(settings, _scanned(workers, PartScan(settings, reader), parts, packed(parts, size)))
     return {**found, "unread": [*unread, *found["unread"]]}
 

@@ -37,7 +37,10 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
 
 
 def spark_conf(site: Site) -> dict[str, str]:
-    """Return the confs that every Spark job on this minicluster needs; a real cluster needs none of them."""
+    """Return the confs that every Spark job on this minicluster needs; a real cluster needs none of them.
+
+    No tokens can be pushed by hand to a job that has them all: for that, `spark.authenticate` has to be false.
+    """
     archive, classpath = spark_options()
     java = " ".join([*site.java_options(), *archive])
     classes = {f"spark.{role}.extraClassPath": classpath for role in ("driver", "executor") if classpath}
@@ -56,6 +59,8 @@ def spark_conf(site: Site) -> dict[str, str]:
         "spark.executor.memoryOverhead": "256m",
         "spark.executor.instances": "1",
         "spark.executor.cores": "1",
+        # Each user of this host reaches a driver's port: without a secret it gives its tokens to any of them.
+        "spark.authenticate": "true",
         "spark.ui.showConsoleProgress": "false",
         # Also of the containers' logs, on NodeManagers.
         "spark.ui.view.acls": "supervisor",

@@ -123,16 +123,7 @@ class Folders:
 
         Returns True if it was open. Raises MiniclusterError: when it is another user's, or holds other things.
         """
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = self.root.stat()
-        if found.st_uid != os.getuid():
-            raise MiniclusterError(f"{self.root} belongs to another user: choose a folder of your own")
-        was_open = bool(stat.S_IMODE(found.st_mode) & 0o077)
-        if was_open and any(self.root.iterdir()) and not self.record.exists():
-            raise MiniclusterError(f"{self.root} is open to other users and holds other things: choose an empty folder")
-        if was_open:
-            self.root.chmod(0o700)
-        return was_open
+        return made_private(self.root, ours=self.record.exists())
 
     def create(self) -> None:
         """Create the folders empty; those with keys and tickets are closed to other users."""
@@ -142,3 +133,20 @@ class Folders:
             folder.mkdir(parents=True)
         for folder in self._private:
             folder.mkdir(mode=0o700)
+
+
+def made_private(folder: Path, *, ours: bool) -> bool:
+    """Make a folder if it is missing, and close it to other users. `ours` is whether what it holds is of this program.
+
+    Returns True if it was open. Raises MiniclusterError: when it is another user's, or is open and holds other things.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.getuid():
+        raise MiniclusterError(f"{folder} belongs to another user: choose a folder of your own")
+    was_open = bool(stat.S_IMODE(found.st_mode) & 0o077)
+    if was_open and any(folder.iterdir()) and not ours:
+        raise MiniclusterError(f"{folder} is open to other users and holds other things: choose an empty folder")
+    if was_open:
+        folder.chmod(0o700)
+    return was_open

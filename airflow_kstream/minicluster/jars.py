@@ -1,4 +1,8 @@
-"""The jars of a minicluster: fetched once by Maven from the POMs beside this file, then kept in the user's cache."""
+"""The jars of a minicluster: fetched once by Maven from the POMs beside this file, then kept in the user's cache.
+
+What a POM pins by its version, the file of hashes beside it pins by content: a process that uses these jars compares
+all of them first, those from the cache too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -18,6 +23,8 @@ from airflow_kstream.minicluster.site import NO_COUNTERS
 from airflow_kstream.minicluster.tools import tool
 from airflow_kstream.model.errors import MiniclusterError
 
+# Of the jars that differ.
+_NAMED = 3
 _ARCHITECTURES = {"x86_64": "Linux-amd64", "aarch64": "Linux-aarch64", "ppc64le": "Linux-ppc64le"}
 
 
@@ -72,10 +79,41 @@ def are_cached(*poms: str) -> bool:
     return all(folder_of(pom).is_dir() for pom in poms)
 
 
+def pinned(pom: str) -> Mapping[str, str]:
+    """Return the sha256 of each jar of this POM, by the jar's name."""
+    words = (files(__package__) / "poms" / f"{pom}.sha256").read_text().split()
+    return dict(zip(words[1::2], words[::2], strict=True))
+
+
+def require_pinned(folder: Path, hashes: Mapping[str, str], pom: str) -> None:
+    """Compare the jars in the folder with their hashes. Raises MiniclusterError: when one differs, naming the first."""
+    if wrong := list(_wrong(folder, hashes, pom)):
+        named = wrong[:_NAMED] + ([f"and {len(wrong) - _NAMED} more"] if len(wrong) > _NAMED else [])
+        raise MiniclusterError(f"Nothing of {folder} is used: {'; '.join(named)}")
+
+
+def _wrong(folder: Path, hashes: Mapping[str, str], pom: str) -> Iterator[str]:
+    there = {jar.name: jar for jar in folder.glob("*.jar")}
+    for name in sorted({*hashes, *there}):
+        if name not in there:
+            yield f"{name} is missing"
+            continue
+        with there[name].open("rb") as jar:
+            digest = hashlib.file_digest(jar, "sha256").hexdigest()
+        if digest != hashes.get(name):
+            yield f"{name} has the sha256 {digest}, and {pom}.sha256 says {hashes.get(name, 'nothing of it')}"
+
+
+@cache
 def _fetched(pom: str) -> Path:
     folder = folder_of(pom)
     if not folder.is_dir():
         _fetch(pom, folder)
+        return folder
+    try:
+        require_pinned(folder, pinned(pom), pom)
+    except MiniclusterError as error:
+        raise MiniclusterError(f"{error.message}. Remove the folder: it is fetched again then") from None
     return folder
 
 
@@ -89,7 +127,7 @@ def _fetch(pom: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{pom}-") as scratch:
         _copy_dependencies(pom, Path(scratch) / "jars")
-        _put_in_place(Path(scratch) / "jars", folder)
+        keep(Path(scratch) / "jars", folder, pom)
 
 
 def _copy_dependencies(pom: str, destination: Path) -> None:
@@ -107,7 +145,9 @@ def _copy_dependencies(pom: str, destination: Path) -> None:
         raise MiniclusterError(f"Maven could not fetch the jars of {pom}.xml: {errors[0]}")
 
 
-def _put_in_place(fetched: Path, folder: Path) -> None:
+def keep(fetched: Path, folder: Path, pom: str) -> None:
+    """Move what was fetched to where it is used from. Raises MiniclusterError: when it is not what was pinned."""
+    require_pinned(fetched, pinned(pom), pom)
     try:
         fetched.rename(folder)
     except OSError:

@@ -42,6 +42,9 @@ JOBS = Path(__file__).with_name("jobs")
 # A job that has no helper.
 UNAWARE = str(JOBS / "plain_rate.py")
 
+# Of a job to which tokens are pushed by hand: with a secret of its own it would take none.
+PUSHABLE_BY_HAND = {"spark.authenticate": "false"}
+
 BRISK_RESTART = RestartPolicy(jitter_ratio=0.0)
 BRISK_STOP = StopPolicy(
     marker_grace=timedelta(seconds=60),

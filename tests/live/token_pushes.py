@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import pushes
+from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Push
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.token_push import TokenPush
 from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -22,6 +26,9 @@ from airflow_kstream.supervise.streams.story import Story
 from airflow_kstream.supervise.streams.token_pushes import push_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand
 from tests.live.streams import await_commits, await_that, look, reconciler, require_not_ended
+
+# What was laid there by hand is not refused for its age.
+LONG_HENCE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @contextmanager
@@ -69,7 +76,10 @@ def committed(session: ClusterSession, spec: StreamSpec) -> list[int]:
 
 
 def require_pushable_by_hand(supervisor: Reconciler, application: str, *others: str) -> None:
-    """Push over Spark's RPC, which the driver's receiver knows nothing of; what is pushed by hand is recorded, too."""
+    """Push over Spark's RPC, which the driver's receiver knows nothing of; what is pushed by hand is recorded, too.
+
+    The job has to be one that is PUSHABLE_BY_HAND.
+    """
     session, client = supervisor.session, find_spark_submit()
     pushed = push_by_hand(session, application, client, shorten=False)
     assert (pushed.stream, pushed.others) == (supervisor.spec.name, others)
@@ -77,3 +87,17 @@ def require_pushable_by_hand(supervisor: Reconciler, application: str, *others: 
     confirmed = pushes(supervisor.subject.folder.names(), 1).confirmed
     assert confirmed is not None
     assert confirmed.until == pushed.end.replace(microsecond=0)
+
+
+def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
+    """Announce a file of these bytes, as somebody might who can write in the stream's folder."""
+    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_HENCE)
+    supervisor.subject.folder.put_tokens(tokens_file(made), SecretBytes(content))
+    supervisor.subject.folder.put(push_file(made), "{}")
+    return made
+
+
+def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
+    folder, name = supervisor.subject.folder, refused_marker(made)
+    await_that(lambda: name in folder.names(), "its driver refuses it")
+    return str(json.loads(folder.text(name))["why"])

@@ -11,6 +11,8 @@ ReadAt = Callable[[int, int], bytes]
 _PAGE = 64 * 1024
 # In bytes, of a name or an index.
 LARGEST_INDEX = 4 << 20
+# In bytes: no file is longer, and no system reads beyond.
+FARTHEST = 1 << 62
 
 
 class Damaged(Exception):
@@ -35,6 +37,8 @@ class Cursor:
         """Return the next `size` bytes."""
         if size < 0:
             raise Damaged(f"it is damaged: a length of {size}")
+        if self.at > FARTHEST:
+            raise Damaged(f"it is damaged: no file has a place {self.at}")
         begin = self.at - self._page_at
         if not 0 <= begin <= begin + size <= len(self._page):
             self._page, self._page_at, begin = self._read_at(self.at, max(size, _PAGE)), self.at, 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .chunks import Chunks, Cursor, Damaged, Place, ReadAt
+from .chunks import FARTHEST, Chunks, Cursor, Damaged, Place, ReadAt
 
 _MAGIC = bytes.fromhex("d111d36891b5d7b639df414092bae150")
 # An offset of eight bytes, two numbers of two bytes, and the magic.
@@ -22,6 +22,8 @@ _CONTENT = 4 << 20
 _LONGEST_NUMBER = len(str(2**63))
 # In bytes, of a block that has to be inflated as a whole.
 _LARGEST_BLOCK = 64 << 20
+# In one file: at YARN's 256 kB each, they are a quarter of a terabyte.
+_MOST_BLOCKS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,19 @@ def logged_files_at(read_at: ReadAt, container: str, at: int) -> Iterator[Logged
     yield from _files_of(container, Chunks(Cursor(read_at, at)))
 
 
-def cut_files_at(read_at: ReadAt, at: int, size: int) -> Iterator[tuple[str, int, list[Place]]]:
-    """Yield name and size of each file of the record whose value begins there, and the edges of its parts.
+def cut_files_at(read_at: ReadAt, record: range, size: int) -> Iterator[tuple[str, int, list[Place]]]:
+    """Yield name and size of each file of the record whose value is within these bytes, and the edges of its parts.
 
     Parts are `size` bytes long, the last one is shorter. Each edge is in the chunk of the byte before it. A reader of a
     part verifies the edge behind it by `require`.
 
     Raises Damaged: as `records` does.
     """
-    value = Chunks(Cursor(read_at, at), at)
+    value = Chunks(Cursor(read_at, record.start), record.start)
     while not value.ended:
         name, length = next_file(value)
+        if length > record.stop - record.start:
+            raise Damaged(f"it is damaged: {name} has {length} bytes, which is more than its record")
         first, edges = value.taken, []
         for edge in (*range(0, length, size), length) if length else ():
             value.leap(first + max(edge - 1, 0) - value.taken)
@@ -160,8 +164,10 @@ def _named(metas: Mapping[str, _Meta], name: str) -> _Meta:
 
 
 def _data_index(cursor: Cursor) -> tuple[str, list[_Region]]:
-    compression = cursor.sized().decode(errors="replace")
-    return compression, [_region(cursor) for _ in range(cursor.number())]
+    compression, blocks = cursor.sized().decode(errors="replace"), cursor.number()
+    if not 0 <= blocks <= _MOST_BLOCKS:
+        raise Damaged(f"it is damaged: it has {blocks} blocks")
+    return compression, [_region(cursor) for _ in range(blocks)]
 
 
 def _record_counts(cursor: Cursor, blocks: int) -> list[int]:
@@ -177,7 +183,10 @@ def _record_count(entry: bytes) -> int:
 
 
 def _region(cursor: Cursor) -> _Region:
-    return _Region(cursor.number(), cursor.number(), cursor.number())
+    region = _Region(cursor.number(), cursor.number(), cursor.number())
+    if min(region) < 0 or region.offset > FARTHEST:
+        raise Damaged(f"it is damaged: a block of {region.stored} bytes at {region.offset}")
+    return region
 
 
 def _block(read_at: ReadAt, compression: str, region: _Region) -> Cursor:
@@ -185,7 +194,7 @@ def _block(read_at: ReadAt, compression: str, region: _Region) -> Cursor:
         return Cursor(read_at, region.offset)
     if compression != "gz":
         raise Damaged(f"its blocks are compressed with {compression}, which is not read here")
-    if region.raw > _LARGEST_BLOCK or not 0 <= region.stored <= _LARGEST_BLOCK:
+    if max(region.raw, region.stored) > _LARGEST_BLOCK:
         raise Damaged(f"a compressed block of {region.raw} bytes is too large to be read")
     try:
         return _over(zlib.decompressobj().decompress(read_at(region.offset, region.stored), _LARGEST_BLOCK))

@@ -11,7 +11,7 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.diagnosis import Diagnosis
-from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.model.log_scan.scanner import Scanner
@@ -21,7 +21,7 @@ from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, opened_log, reads_of
-from airflow_kstream.supervise.triage.scan import THREADS, scanner_of
+from airflow_kstream.supervise.triage.scan import THREADS, scanner_of, why_unread
 
 # The files that Spark, Flink and MapReduce write in their containers.
 _NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")
@@ -112,12 +112,15 @@ def _scan_ended(
 
 
 def _scan_aggregated(reads: NativeFirst, path: str, file: FileStatus, scanned: _Scanned) -> None:
+    """Read one file. Raises Unavailable: when HDFS is away, which concerns the others, too."""
     try:
         with opened_log(reads, path, file.length) as read_at:
             for log in aggregated_files(read_at, file.length):
                 scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
-    except InvalidInput as error:
-        scanned.unread.append(f"{path}: {error.message}")
+    except Unavailable:
+        raise
+    except Exception as error:  # Whatever a file does to its reader: the others are read.
+        scanned.unread.append(f"{path}: {why_unread(error)}")
 
 
 def _scan_containers(

@@ -11,7 +11,7 @@ from pathlib import Path
 from airflow_kstream.clients.local.forks import in_forks, may_fork
 from airflow_kstream.clients.local.log_files import SMALLEST_PART, blocks_of, files_below, log_files, plain_parts
 from airflow_kstream.model.diagnosis import Diagnosis
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
@@ -64,11 +64,18 @@ def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[s
             continue
         try:
             scanned += scanned_file(file, name, scanner)
-        except InvalidInput as error:
-            unread.append(f"{name}: {error.message}")
+        except Exception as error:  # Whatever a file does to its reader: the others are read.
+            unread.append(f"{name}: {why_unread(error)}")
     if not scanned:
         raise InvalidInput("; ".join(unread) or "it has no files", tried=f"read the logs of {path}")
     return scanned, unread
+
+
+def why_unread(error: Exception) -> str:
+    """Return why one log can't be read, with the kind of an error that nobody expected."""
+    if isinstance(error, InvalidInput):
+        return error.message
+    return error.without_advice if isinstance(error, KstreamError) else f"{type(error).__name__}: {error}"
 
 
 def scanned_file(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kstream_driver import Generation, StateFolder  # type: ignore[import-not-found]
-from kstream_tokens import Refused, SparkTokens  # type: ignore[import-not-found]
+from kstream_tokens import NotYet, Refused, SparkTokens  # type: ignore[import-not-found]
 from pyspark.java_gateway import launch_gateway
 
 
@@ -30,7 +30,8 @@ def believed(driver: Any, folder: str) -> dict[str, Any]:
 
 
 def tried(driver: Any) -> list[list[str]]:
-    """Return what becomes of a good token, of one with another password, and of one that was cancelled."""
+    """Return what becomes of a good token, of one with another password, of one that was cancelled, and of one whose
+    NameNode is not there."""
     jvm, conf = driver._jvm, driver._jsc.hadoopConfiguration()
     credentials = jvm.org.apache.hadoop.security.Credentials()
     (good,) = jvm.org.apache.hadoop.fs.FileSystem.get(conf).addDelegationTokens("nobody", credentials)
@@ -39,7 +40,10 @@ def tried(driver: Any) -> list[list[str]]:
     )
     answers = [answer(driver, good), answer(driver, wrong)]
     good.cancel(conf)
-    return [*answers, answer(driver, good)]
+    lost = jvm.org.apache.hadoop.security.token.Token(
+        good.getIdentifier(), good.getPassword(), good.getKind(), jvm.org.apache.hadoop.io.Text("127.0.0.1:9")
+    )
+    return [*answers, answer(driver, good), answer(driver, lost)]
 
 
 def answer(driver: Any, token: Any) -> list[str]:
@@ -52,7 +56,9 @@ def answer(driver: Any, token: Any) -> list[str]:
     try:
         SparkTokens(driver)._try(token, str(token.getService()))
     except Refused as refusal:
-        return [said, str(refusal)]
+        return [said, f"refused: {refusal}"]
+    except NotYet as trouble:
+        return [said, f"not yet: {trouble}"]
     return [said, "used"]
 
 

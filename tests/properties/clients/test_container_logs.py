@@ -24,6 +24,9 @@ def test_any_page_is_refused_or_shows_no_more_than_it_has(content: bytes) -> Non
 
 
 @given(st.integers(0, 895), st.integers(0, 255), st.integers(0, 896))
+# The first byte of the place of the index.
+@example(895 - 27, 255, 896)
+@example(895 - 27, 127, 896)
 def test_a_damaged_file_is_read_or_refused_and_costs_little(at: int, byte: int, length: int) -> None:
     content = bytearray((FILES / "plain.tfile").read_bytes())
     content[at] = byte
@@ -34,6 +37,7 @@ def test_a_damaged_file_is_read_or_refused_and_costs_little(at: int, byte: int, 
             nonlocal reads
             reads += 1
             assert size <= 5 << 20
+            assert 0 <= offset < 2**62
             return whole[offset : offset + size]
 
         with suppress(InvalidInput):

@@ -83,4 +83,4 @@ def test_driver_and_supervisor_name_the_files_of_a_push_alike() -> None:
 def test_only_unanswered_pushes_to_its_own_generation_are_its_work() -> None:
     earlier = TokenPush(2, PUSH.id, PUSH.until)
     names = {push_file(PUSH), push_file(TEST), push_file(earlier), applied_marker(TEST), "gen-000003", "push-x"}
-    assert unanswered(names, 3) == [Push(3, PUSH.id, brings_tokens=True)]
+    assert unanswered(names, 3) == [Push(3, PUSH.id, int((NOW + timedelta(days=1)).timestamp()))]

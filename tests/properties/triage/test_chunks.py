@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
@@ -24,8 +25,8 @@ def stored(value: bytes, lengths: list[int]) -> bytes:
     return chunks + b"\0"
 
 
-def parts(read_at: ReadAt, size: int) -> Iterator[bytes]:
-    for _, length, edges in cut_files_at(read_at, 0, size):
+def parts(read_at: ReadAt, end: int, size: int) -> Iterator[bytes]:
+    for _, length, edges in cut_files_at(read_at, range(end), size):
         for begin, (edge, behind) in zip(range(0, length, size), pairwise(edges), strict=True):
             early = begin > 0
             content = content_at(read_at, edge, early)
@@ -42,10 +43,18 @@ def test_the_parts_of_a_log_are_its_bytes_or_refused(lengths: list[int], length:
     digits = b"%d" % length
     file = stored(_NAME + len(digits).to_bytes(2) + digits + log, lengths)
     try:
-        read = list(parts(lambda at, size: file[at : at + size], size))
+        read = list(parts(lambda at, size: file[at : at + size], len(file), size))
     except Damaged:
         event("refused")
         assert lengths
         return
     assert b"".join(read) == log
     assert len(read) == -(-length // size)
+
+
+def test_a_file_that_is_longer_than_its_record_is_not_cut() -> None:
+    """Else a few bytes would be cut into more parts than fit into memory."""
+    digits = b"%d" % (2**63)
+    file = stored(_NAME + len(digits).to_bytes(2) + digits + b"a log", [17])
+    with pytest.raises(Damaged, match="9223372036854775808 bytes"):
+        list(parts(lambda at, size: file[at : at + size], len(file), 1 << 20))

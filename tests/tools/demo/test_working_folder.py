@@ -46,3 +46,17 @@ def test_a_folder_that_a_person_named_always_stays(console: DemoConsole, tmp_pat
     with working_folder(tmp_path / "demo", "kstream-demo-", console) as folder:
         assert folder == tmp_path / "demo"
     assert folder.exists()
+
+
+def test_a_chosen_folder_is_closed_and_one_with_other_things_is_refused(tmp_path: Path, console: DemoConsole) -> None:
+    """It gets keytabs, and Airflow's database and keys."""
+    empty, shared = tmp_path / "empty", tmp_path / "shared"
+    for folder in (empty, shared):
+        folder.mkdir()
+        folder.chmod(0o755)
+    (shared / "notes").touch()
+    with working_folder(empty, "kstream-demo-", console):
+        assert empty.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(MiniclusterError, match="holds other things"), working_folder(shared, "kstream-demo-", console):
+        pass
+    assert shared.stat().st_mode & 0o777 == 0o755

@@ -56,3 +56,8 @@ def test_a_containers_jvm_keeps_the_temporary_folder_that_spark_gives_it(site: S
     options = spark_conf(site)[f"spark.{role}.extraJavaOptions"].split()
     assert temporary(options) == []
     assert NO_COUNTERS in options
+
+
+def test_a_driver_gives_its_tokens_to_nobody_who_does_not_know_its_secret(site: Site) -> None:
+    """Its port is open to each user of this host."""
+    assert spark_conf(site)["spark.authenticate"] == "true"

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,8 +16,11 @@ import pytest
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.log_files import blocks_of, plain_parts
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.log_line import HEAD
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import scanned_logs, scanner_of, triage_path
 from tests.differences import first_difference
 from tests.simulated.logs import AGGREGATED, DRIVER, EXECUTOR, died, driver, executor, failing, stopped
 
@@ -71,6 +75,46 @@ def test_a_damaged_log_is_named_and_hides_no_other(folder: Path) -> None:
     verdict = triage_path(folder, own_catalogue())
     assert verdict.cause == "disk-full"
     assert any(EXECUTOR in why and "can't be read" in why for why in verdict.scanned.unread)
+
+
+# Numbers as Hadoop writes them: a byte for a small one, also for a negative one.
+_INDEX = b"\x01\x11data:BCFile.index\x04none"
+_NO_PLACES = {
+    "an index before the beginning": (_INDEX + b"\0\0\0", -5),
+    "an index that no file reaches": (_INDEX + b"\0\0\0", 2**63 - 1),
+    "a block before the beginning": (_INDEX + b"\xfb\x01\x01", 0),
+    "a block of fewer bytes than none": (_INDEX + b"\0\xfb\x01", 0),
+    "a compressed block before the beginning": (_INDEX.replace(b"\4none", b"\2gz") + b"\xfb\x01\x01", 0),
+    "more blocks than a file has": (_INDEX + b"\x1b\0\0\4none\x90\x10\0\1" + bytes(4 << 20), 0),
+}
+
+
+@pytest.mark.parametrize(("content", "index"), _NO_PLACES.values(), ids=_NO_PLACES)
+def test_an_aggregated_log_that_names_no_place_of_a_file_is_damaged(folder: Path, content: bytes, index: int) -> None:
+    end = (AGGREGATED / "plain.tfile").read_bytes()[-20:]
+    (folder / "node1_45454").write_bytes(content + index.to_bytes(8, signed=True) + end)
+    verdict = triage_path(folder, own_catalogue())
+    assert verdict.cause == "disk-full"
+    (why,) = (why for why in verdict.scanned.unread if why.startswith("node1_45454"))
+    assert why.startswith("node1_45454: it is damaged: ")
+
+
+class Confused(Scanner):
+    """A scanner with a fault: it breaks at one log."""
+
+    def scan(self, blocks: Iterable[bytes], threads: int = 1) -> list[Section]:
+        whole = b"".join(blocks)
+        if b"confusing" in whole:
+            raise RecursionError("too deep")
+        return super().scan(iter([whole]), threads)
+
+
+def test_a_log_that_breaks_the_scan_is_named_and_hides_no_other(folder: Path) -> None:
+    (folder / "a").write_text("confusing\n")
+    known = scanner_of(own_catalogue())
+    logs, unread = scanned_logs(folder, Confused(known.patterns, HEAD))
+    assert [log.name for log in logs] == [f"{DRIVER}.gz", f"{EXECUTOR}.gz"]
+    assert "a: RecursionError: too deep" in unread
 
 
 def test_a_log_that_yarn_aggregated_is_read_as_it_lies_on_hdfs() -> None:
