@@ -1,4 +1,4 @@
-"""`kstream connection check`: checks a connection, probe by probe."""
+"""`kstream connection check`: checks a connection, probe by probe; `allow`: what its declarations need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, print_json, say, show
 from airflow_kstream.cli.stream_options import read_spec
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
+from airflow_kstream.supervise.streams.allowed import needed_by, needed_by_all
+from airflow_kstream.supervise.streams.registry import newest_claims
 from airflow_kstream.views.connection import command_lines, probes_table
 
 SpecFiles = Annotated[
@@ -21,6 +24,13 @@ SpecFiles = Annotated[
 ]
 Make = Annotated[
     bool, typer.Option("--make", help="Make state_dir, or close it if it is open, as the connection's principal.")
+]
+
+NeedyFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[SPEC.yaml]...", help="Declarations; without any, those of its streams.", exists=True, dir_okay=False
+    ),
 ]
 
 app = typer.Typer(no_args_is_help=True, help="Connections to clusters.")
@@ -52,3 +62,19 @@ def check(
             say(line)
     if not all(result.passed for result in results):
         raise typer.Exit(1)
+
+
+@app.command()
+def allow(cluster_name: ClusterOption, spec_files: NeedyFiles = None) -> None:
+    """Print the exact `allow` that declarations need beside what the connection has, as JSON for its extra.
+
+    Without files, those that its streams were submitted with last, as supervisors kept them: HDFS is asked, and nothing
+    is changed. Paths are as they are on this host, once symlinks are followed.
+    """
+    with opened(cluster_name) as cluster:
+        if spec_files:
+            needed = needed_by(map(read_spec, spec_files), cluster)
+        else:
+            with open_session(cluster, cluster.watcher) as session:
+                needed = needed_by_all(newest_claims(session), cluster)
+    print_json(needed.to_json())

@@ -45,6 +45,7 @@ from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
+from airflow_kstream.supervise.streams.allowed import not_allowed
 from airflow_kstream.supervise.streams.desired import (
     KnownSpec,
     claimed_spec,
@@ -110,10 +111,16 @@ def plan(
     spark_submit: SparkSubmit = "",
     spark_conn_id: SparkConnection = "",
 ) -> None:
-    """Print the exact command line, with the reason and the source of every word. A dry run: touches nothing."""
+    """Print the exact command line, with the reason and the source of every word. A dry run: touches nothing.
+
+    Exit 1 if the connection does not allow what the declaration uses. What runs with it already goes on, which only
+    `kstream streams reconcile --dry-run` can tell.
+    """
     with opened(cluster_name) as cluster:
         spec = read_spec(spec_file)
         say(explain(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec)))
+        if not_allowed(spec, cluster):
+            raise typer.Exit(1)
 
 
 @app.command()

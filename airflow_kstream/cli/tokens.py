@@ -129,6 +129,9 @@ def push(
     renews what was submitted and nothing else, so it has to be pushed again: this says by when. It needs a way to the
     driver's port and to its web UI, and can't reach a job with spark.authenticate. A declared stream with
     `credentials: {refresh: true}` needs none of this.
+
+    A token is made only for the user as whom YARN runs the job. It crosses the network in clear, by Spark's RPC, to the
+    host that the job names in its web UI: who can listen there can act as that user on HDFS.
     """
     with opened(cluster_name) as cluster:
         identity = _identity(principal, keytab, ticket_cache) or cluster.watcher

@@ -122,6 +122,12 @@ CHECKS: tuple[Check, ...] = (
         of_cluster=jobs.namenodes_named,
     ),
     Check(
+        "plain-http",
+        "do the servers prove who they are?",
+        "yarn.http.policy, dfs.http.policy (HttpConfig); SPNEGO proves the client alone",
+        of_cluster=jobs.plain_http,
+    ),
+    Check(
         "lease-limit",
         "how long does a dead writer's file stay open?",
         "HDFS-14758, first in 2.10.1, 3.1.4, 3.2.2, 3.3.0; before it a constant of an hour (HdfsConstants)",
@@ -171,6 +177,12 @@ CHECKS: tuple[Check, ...] = (
         "may the connection's principal speak for all streams?",
         "SECURITY.md: who may say what",
         of_cluster=state_dir.no_supervisor,
+    ),
+    Check(
+        "unbounded",
+        "is it bounded what declarations use?",
+        "SECURITY.md: a connection bounds its declarations",
+        of_cluster=state_dir.unbounded,
     ),
     Check(
         "supervisors-file",

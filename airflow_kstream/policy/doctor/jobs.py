@@ -14,6 +14,7 @@ _HTTPCLIENT = "httpclient"
 # HTTPCLIENT-1478: from 4.3.6 on the socket's timeout is set before the TLS handshake.
 _FIRST_WITH_TIMEOUT = (4, 3, 6)
 _RM_HA = "yarn.resourcemanager.ha.enabled"
+_HTTP_POLICY = "yarn.http.policy"
 _RM_IDS = "yarn.resourcemanager.ha.rm-ids"
 
 
@@ -117,6 +118,27 @@ def namenodes_named(facts: ClusterFacts) -> Iterator[Found]:
             "the active one",
             "namenodes of the connection: the web addresses of all of them",
             conf.said(key),
+        )
+
+
+def plain_http(facts: ClusterFacts) -> Iterator[Found]:
+    """Find servers that prove nothing of what they say: over plain http, anybody on the way can say it for them."""
+    plain = [url for url in (*facts.resourcemanagers, *facts.namenodes) if url.startswith("http:")]
+    nodes = facts.nodemanager
+    if plain:
+        # A NodeManager that doesn't tell its configuration hides no other server.
+        policy = nodes.get(_HTTP_POLICY) if isinstance(nodes, EffectiveConf) else None
+    else:
+        policy = known(nodes).need(_HTTP_POLICY)
+    if (policy or "").upper() == "HTTP_ONLY":
+        plain.append("the NodeManagers")
+    if plain:
+        yield Found(
+            Severity.NOTE,
+            f"{', '.join(plain)} are believed as the network delivers them: who can change what it delivers can let "
+            "a running stream look dead, so that a second one is started beside it, and reads what WebHDFS carries",
+            "yarn.http.policy and dfs.http.policy HTTPS_ONLY, https:// in the connection's addresses, and its tls",
+            nodes.said(_HTTP_POLICY) if isinstance(nodes, EffectiveConf) else "the addresses of the connection",
         )
 
 

@@ -20,6 +20,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.doctor.bound_probe import told_bound
 from airflow_kstream.supervise.doctor.state_dir_probes import Told, closed_state_dir, told_supervisors
 
 _Probe = Callable[[ClusterSession], "str | Told"]
@@ -58,8 +59,8 @@ def check_connection(
 ) -> Iterator[ProbeResult]:
     """Run all probes, each after those that it needs; a failed one does not hide the rest.
 
-    The users of these declarations, too, must be able to create in state_dir. To `make` is to make it if it is missing
-    and to close it if it is open, as far as the connection's principal may.
+    The users of these declarations, too, must be able to create in state_dir, and `allow` has to cover them. To `make`
+    is to make state_dir if it is missing and to close it if it is open, as far as the connection's principal may.
     """
     with open_session(cluster, cluster.watcher) as session:
         for name, probe in _probes(declared, make=make).items():
@@ -135,5 +136,6 @@ def _probes(declared: Sequence[StreamSpec] = (), *, make: bool = False) -> dict[
         "token lifetimes": _lifetimes,
         "who may create in state_dir": partial(closed_state_dir, declared=declared, make=make),
         "supervisors": told_supervisors,
+        "allow": partial(told_bound, declared=declared),
         "state_dir": _state_dir,
     }

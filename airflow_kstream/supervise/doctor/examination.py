@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
 from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.cluster_facts import (
@@ -34,6 +35,7 @@ from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.slices import in_slices
 from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
+from airflow_kstream.supervise.streams.allowed import needed_by_all
 from airflow_kstream.supervise.streams.registry import RegisteredStream, registered, stream_ids
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -125,7 +127,17 @@ def cluster_facts(
         if tries_keys
         else _UNLISTED,
         user=servers.user,
+        unbounded=_unbounded(cluster, population, foretells=not tries_keys),
     )
+
+
+def _unbounded(cluster: Cluster, population: _Population, *, foretells: bool) -> Allow | Unasked | None:
+    """Return what the streams need of a connection without `allow`; None for one that has it."""
+    if cluster.allow is not None:
+        return None
+    if foretells:
+        return _UNLISTED
+    return asked("what the streams use", lambda: needed_by_all(known(population.streams), cluster))
 
 
 @dataclass(frozen=True)

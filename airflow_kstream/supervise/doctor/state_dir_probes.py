@@ -117,7 +117,7 @@ def _told(session: ClusterSession, use: StateDirUse) -> Told:
             ", and ".join(filter(None, (mode, ", ".join(map(str, rights.named))))),
             *(f"it is open: {each}" for each in why),
             f"it is used by {_users(use)}",
-            *_no_copies(session, use),
+            *_can_not_keep(session, use),
         ]
     else:
         said = [f"there is no {rights.path}; its owner speaks for all of its streams"]
@@ -132,12 +132,16 @@ def _users(use: StateDirUse) -> str:
     return few((f"{user.name} ({few(user.whys, 3)}){can[user.name]}" for user in users), 20, "; ")
 
 
-def _no_copies(session: ClusterSession, use: StateDirUse) -> Iterator[str]:
-    """Yield that copies of declarations can't be kept, where they can't."""
+def _can_not_keep(session: ClusterSession, use: StateDirUse) -> Iterator[str]:
+    """Yield what can't be kept in it, for want of a folder or the right to make one."""
     user = session.state.user
-    mine = session.state.last().entries.get(folder_name(FolderKind.DECLARED, user))
-    if use.can_create.get(user) is False and (mine is None or mine.owner != user):
+    if use.can_create.get(user) is not False:
+        return
+    mine = {name for name, entry in session.state.last().entries.items() if entry.owner == user}
+    if folder_name(FolderKind.DECLARED, user) not in mine:
         yield f"{user} can keep no copies of declarations, which would be submitted when those are not at hand"
+    if folder_name(FolderKind.TOLD, user) not in mine:
+        yield f"{user} can note nothing of what was told: a triggerer that restarts tells again what lasts"
 
 
 def _carry_out(session: ClusterSession, plan: Closing) -> None:

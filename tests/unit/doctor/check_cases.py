@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.cluster_facts import (
     ClusterFacts,
     EffectiveConf,
@@ -217,6 +218,20 @@ CASES = (
         ERROR,
         "the nameservice has more NameNodes",
         replace(IN_ORDER, namenode=REFUSED),
+    ),
+    Case(
+        "unbounded",
+        replace(IN_ORDER, unbounded=Allow(secrets=("conn:orders",))),
+        WARNING,
+        "its declarations may use any keytab",
+        replace(IN_ORDER, unbounded=REFUSED),
+    ),
+    Case(
+        "plain-http",
+        replace(IN_ORDER, namenodes=("https://nn1", "http://nn2"), nodemanager=REFUSED),
+        NOTE,
+        "http://nn2 are believed as the network delivers them",
+        replace(IN_ORDER, nodemanager=REFUSED),
     ),
     Case(
         "lease-limit",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
 from tests.simulated.fixtures import life
+from tests.simulated.served_commands import served
 
-__all__ = ["life"]
+__all__ = ["life", "served"]

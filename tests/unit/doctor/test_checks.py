@@ -109,6 +109,25 @@ def test_it_foretells_a_restart_only_where_somebody_restarts(
     assert words in concern.sentence
 
 
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        (replace(IN_ORDER, resourcemanagers=("http://rm1",), namenodes=("http://nn1",)), "http://rm1, http://nn1"),
+        (with_conf("nodemanager", yarn__http__policy="HTTP_ONLY"), "the NodeManagers"),
+        (replace(with_conf("nodemanager", yarn__http__policy=None), namenodes=("http://nn1",)), "http://nn1"),
+        (
+            replace(with_conf("nodemanager", yarn__http__policy="http_only"), resourcemanagers=("http://rm1",)),
+            "http://rm1, the NodeManagers",
+        ),
+    ],
+)
+def test_servers_without_tls_are_named_in_one_finding_which_is_no_failure(facts: ClusterFacts, named: str) -> None:
+    report = of("plain-http", facts)
+    [finding] = report.findings
+    assert finding.words.startswith(f"{named} are believed as the network delivers them")
+    assert (report.failed, report.undecided) == (False, ())
+
+
 def test_a_refusal_names_the_right_that_is_missing() -> None:
     (undecided,) = of("rm-privileges", replace(IN_ORDER, resourcemanager=REFUSED)).undecided
     assert undecided.fact.sentence.endswith("it answered 403; it needs a place in its acl")

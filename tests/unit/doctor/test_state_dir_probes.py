@@ -146,13 +146,23 @@ class TestWhoMayCreate:
             hdfs.modes[folder], hdfs.owners[folder] = "777", "mallory"
         assert closed_state_dir(opened(hdfs)).commands == ("hdfs dfs -chmod 1755 /kstream",)
 
-    def test_a_principal_that_can_t_create_can_keep_no_copies(self, hdfs: SimHdfs) -> None:
+    def test_a_principal_that_can_t_create_can_keep_no_copies_and_no_notes(self, hdfs: SimHdfs) -> None:
         named(hdfs, "jane\n")
         hdfs.refused = (f"-wx {STATE_DIR}",)
         with hdfs.as_user("jane"):
             said = closed_state_dir(opened(hdfs))
         assert "jane can keep no copies of declarations" in said.words
+        assert "jane can note nothing of what was told" in said.words
         assert "user:jane:rwx" in said.commands[-1]
+
+    def test_a_principal_with_a_folder_for_it_can_note_what_was_told(self, hdfs: SimHdfs) -> None:
+        named(hdfs, "jane\n")
+        hdfs.refused = (f"-wx {STATE_DIR}",)
+        hdfs.make_folder(told := f"{STATE_DIR}/told.jane", "755")
+        hdfs.owners[told] = "jane"
+        with hdfs.as_user("jane"):
+            said = closed_state_dir(opened(hdfs))
+        assert "can note nothing" not in said.words
 
     def test_without_acls_folders_are_made_and_the_words_say_what_that_means(self, hdfs: SimHdfs) -> None:
         hdfs.modes[STATE_DIR], hdfs.keeps_acls = "1777", False

@@ -1,0 +1,39 @@
+"""What the check of a connection tells of what its declarations may use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_kstream.model.allow import Allow
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.doctor.bound_probe import told_bound
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
+
+MORE = replace(SPEC, name="clicks", conf={"spark.a": SecretRef("conn:clicks")})
+
+
+def bounded(life: Life, allow: Allow) -> ClusterSession:
+    return replace(life.run.session, cluster=replace(CLUSTER, allow=allow))
+
+
+def test_without_a_bound_it_prints_the_one_that_streams_and_files_need(life: Life, served: None) -> None:
+    life.begin()
+    said = told_bound(life.run.session, [MORE])
+    assert said.warns
+    assert said.words.endswith('{"allow": {"secrets": ["conn:clicks"], "local_files": ["/jobs/orders.jar"]}}')
+
+
+def test_a_bound_that_covers_the_declarations_is_no_warning(life: Life) -> None:
+    said = told_bound(bounded(life, Allow(secrets=("conn:*",), local_files=("/jobs/",))), [MORE])
+    assert (said.words, said.warns) == (
+        "declarations may use what the connection has, and patterns: 1 of secrets, 1 of local_files",
+        False,
+    )
+
+
+def test_a_declaration_that_goes_beyond_it_is_named(life: Life) -> None:
+    said = told_bound(bounded(life, Allow(local_files=("/jobs/",))), [SPEC, MORE])
+    assert said.warns
+    assert said.words.startswith("clicks: connection simulated does not allow secrets: conn:clicks")
