@@ -75,6 +75,13 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "description": "A JSON object of spark.* settings for every stream of this cluster; a stream's own win.",
         "schema": {"type": ["object", "null"]},
     },
+    "allow": {
+        "label": "What declarations may use",
+        "description": "A JSON object of lists of patterns: principals, proxy_users, secrets, local_files, notifiers. "
+        "{} allows what the connection itself has; empty, declarations may use all that workers reach. "
+        "`kstream connection allow` prints what the present ones need.",
+        "schema": {"type": ["object", "null"], "default": {}},
+    },
 }
 
 _CONNECTION_TYPE: dict[str, Any] = {
@@ -97,6 +104,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "tls_ca": "/etc/ssl/certs/hadoop-ca.pem",
             "state_dir": "/kstream",
             "spark_conf": '{"spark.yarn.queue": "streams"}',
+            "allow": '{"secrets": ["conn:streams_*"], "local_files": ["/opt/jobs/"]}',
         },
     },
     "conn-fields": _CONNECTION_FIELDS,
@@ -203,9 +211,10 @@ _SETTINGS: dict[str, Any] = {
         "notifier_kwargs": _option(
             "string",
             "",
-            '{"slack_conn_id": "alerts", "channel": "#streams", "text": "{{ event.words }}"}',
+            '{"slack_conn_id": "alerts", "channel": "#streams", "text": "{{ event.mrkdwn }}"}',
             "The arguments of that notifier, as a JSON object. It names connections and holds no secret. Where the\n"
-            "notifier takes templates, event is the event: words, kind, ended, cluster, stream, since, until, why.\n",
+            "notifier takes templates, event is the event: words, kind, ended, cluster, stream, since, until, why.\n"
+            "The words quote what others wrote: mrkdwn has them escaped for Slack, html for mail.\n",
         ),
         "retry_delay": _option(
             "string", "1m", "30s", f"How long Airflow waits before it retries that task.\n{_DURATION}\n"

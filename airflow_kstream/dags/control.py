@@ -75,7 +75,7 @@ def control_dag(cluster: str, names: Iterable[str], options: AirflowOptions) -> 
         is_paused_upon_creation=False,
         auto_register=False,
         params={name: Param(**field) for name, field in form(streams).items()},
-        default_args=task_arguments(options),
+        default_args=task_arguments(options, cluster),
         tags=["kstream", "control", *options.tags],
     ) as dag:
         StreamControlOperator(

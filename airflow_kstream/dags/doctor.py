@@ -37,6 +37,6 @@ def doctor_dag(cluster: str, options: AirflowOptions) -> DAG:
     Raises InvalidInput: when `[kstream] doctor_every` is wrong.
     """
     about, every = f"Foretells what will go wrong on {cluster}", settings.duration("doctor_every")
-    with declared_dag(doctor_id(cluster), about, every, options, tags=["doctor"], doc_md=__doc__) as dag:
+    with declared_dag(cluster, doctor_id(cluster), about, every, options, tags=["doctor"], doc_md=__doc__) as dag:
         ClusterDoctorOperator(task_id="examine", cluster_conn_id=cluster, retries=2, retry_delay=timedelta(minutes=5))
     return dag

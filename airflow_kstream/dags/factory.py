@@ -20,7 +20,8 @@ from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.yaml_text import read_mapping
-from airflow_kstream.notifications.notifier import callback, require_usable
+from airflow_kstream.notifications.bounds import callback
+from airflow_kstream.notifications.notifier import require_usable
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,7 @@ def subfolders(kind: str) -> list[Path]:
 
 
 def declared_dag(
+    cluster: str,
     dag_id: str,
     description: str,
     every: timedelta,
@@ -118,7 +120,8 @@ def declared_dag(
 ) -> DAG:
     """Make a DAG with one run at a time, at this interval. Airflow finds it only by the name that a stub gives it.
 
-    `options` hold for all of its tasks. Raises InvalidInput: when this Airflow can't do what they say.
+    `options` hold for all of its tasks, and the connection bounds their notifiers. Raises InvalidInput: when this
+    Airflow can't do what they say.
 
     A DAG that registered itself would be found even if an error came before its last task.
     """
@@ -130,16 +133,16 @@ def declared_dag(
         catchup=False,
         max_active_runs=1,
         auto_register=False,
-        default_args=task_arguments(options),
+        default_args=task_arguments(options, cluster),
         tags=["kstream", *tags, *options.tags],
         **more,
     )
 
 
-def task_arguments(options: AirflowOptions) -> dict[str, Any]:
+def task_arguments(options: AirflowOptions, cluster: str) -> dict[str, Any]:
     """Return the arguments of an operator that carry the options; none for what is unset.
 
-    Raises InvalidInput: when the executor's pod, or a notifier, can't be made here.
+    Raises InvalidInput: when the executor's pod can't be made here, or a notifier can't be used.
     """
     arguments: dict[str, Any] = {"queue": options.queue, "pool": options.pool, "owner": options.owner}
     if options.priority is not None:
@@ -148,7 +151,7 @@ def task_arguments(options: AirflowOptions) -> dict[str, Any]:
         require_usable(options.notify, "airflow.notify.")
         arguments["notify"] = {"notifier": options.notify.notifier, "kwargs": dict(options.notify.kwargs)}
     for name, notify in options.callbacks.items():
-        arguments[f"{name}_callback"] = callback(notify, f"airflow.callbacks.{name}.")
+        arguments[f"{name}_callback"] = callback(cluster, notify, f"airflow.callbacks.{name}.")
     if options.executor_config:
         arguments["executor_config"] = dict(options.executor_config) | _pod(options.executor_config)
     return {name: value for name, value in arguments.items() if value is not None}
@@ -168,14 +171,14 @@ def _pod(executor_config: Mapping[str, Any]) -> dict[str, Any]:
     return {"pod_override": PodGenerator.deserialize_model_dict(pod)}
 
 
-def options_in(declaration: Path) -> AirflowOptions:
+def options_in(declaration: Path, cluster: str) -> AirflowOptions:
     """Return the options of a declaration that is refused, as far as they can be read: none otherwise.
 
     A typo elsewhere in the file must not move the task to workers without the stream's keytab.
     """
     try:
         options = options_of(read_mapping(read_text(declaration)))
-        task_arguments(options)
+        task_arguments(options, cluster)
     except InvalidInput:
         return _NO_OPTIONS
     return options

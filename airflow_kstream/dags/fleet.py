@@ -33,7 +33,7 @@ def fleet_dag(cluster: str, options: AirflowOptions) -> DAG:
     Raises InvalidInput: when `[kstream] fleet_every` is wrong.
     """
     about, every = f"Looks at all streams of {cluster}, and shows which need a hand", settings.duration("fleet_every")
-    with declared_dag(fleet_id(cluster), about, every, options, tags=["fleet"], doc_md=__doc__) as dag:
+    with declared_dag(cluster, fleet_id(cluster), about, every, options, tags=["fleet"], doc_md=__doc__) as dag:
         look = FleetLookOperator(task_id="look", cluster_conn_id=cluster, retries=_RETRIES, retry_delay=_RETRY_DELAY)
         NeedsAHandOperator.partial(task_id="hand", map_index_template="{{ task.subject }}", retries=0).expand(
             hand=look.output

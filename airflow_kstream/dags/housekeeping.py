@@ -45,6 +45,7 @@ FORM: Mapping[str, dict[str, Any]] = {
 def housekeeping_dag(cluster: str, options: AirflowOptions) -> DAG:
     """Make the DAG that cleans the state_dir of one folder's connection, with the options that its streams share."""
     with declared_dag(
+        cluster,
         housekeeping_id(cluster),
         f"Shows and removes what nobody needs in the state_dir of {cluster}",
         timedelta(days=1),

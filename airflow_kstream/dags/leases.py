@@ -17,8 +17,9 @@ A declaration names the folders and, if the defaults don't fit, how to handle th
   airflow: {queue: edge}                     # also pool, priority, owner, tags, executor_config, notify, callbacks
 
 All but `every` and `airflow` are the defaults of the form with which a person starts a run by hand. Only there can a
-person approve single files whose holder lives; the journal names the person who started the run as the approver. A
-wrong declaration gets a DAG that fails and says why, and harms no other.
+person approve single files whose holder lives; the journal names the person who started the run as the approver. The
+worker refuses paths that lie in none of the declared ones. A wrong declaration gets a DAG that fails and says why, and
+harms no other.
 
 By default it is not a dry run. By itself it closes only files that did not change between two scans and whose holder
 the NameNode counts as dead. The NameNode would close those too, but an hour later or never.
@@ -41,6 +42,7 @@ from airflow_kstream.dags.ids import leases_id
 from airflow_kstream.model.airflow_options import options_of
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.leases.recover import Backend
@@ -58,7 +60,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     "paths": {
         "default": [],
         "title": "Folders or files",
-        "description": "Absolute HDFS paths, one a line.",
+        "description": "Absolute HDFS paths, one a line: those of the declaration, or what lies in them.",
         "type": "array",
         "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
         "section": _WHERE,
@@ -98,7 +100,8 @@ FORM: Mapping[str, dict[str, Any]] = {
     "approve": {
         "default": [],
         "title": "Approved by you",
-        "description": "Exact paths, one a line, of leaked files to close although their holder lives. "
+        "description": "Exact paths, one a line, in the declaration's, of leaked files to close although their holder "
+        "lives. "
         "What their writers did not flush is lost. The journal names you.",
         "type": ["array", "null"],
         "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
@@ -182,6 +185,7 @@ def declared(text: str) -> dict[str, Any]:
         raise InvalidInput(f"paths has {len(declaration['paths'])} entries; allowed are {_MOST_PATHS}")
     fields = {name: value for name, value in declaration.items() if name not in {"paths", "every", "airflow"}}
     options_of(declaration)
+    require_no_templates(declaration)
     for path in declaration["paths"]:
         RecoveryRequest.from_mapping({**fields, "path": path}).settings()
     return declaration
@@ -199,6 +203,7 @@ def form(declaration: Mapping[str, Any]) -> dict[str, Param]:
 
 def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     with declared_dag(
+        cluster_conn_id,
         leases_id(cluster_conn_id),
         f"Closes files that are stuck open on {cluster_conn_id}",
         # One run at a time: two would measure and recover the same files.
@@ -223,6 +228,8 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
             map_index_template="{{ task.path }}",
             # They share the principal's record of earlier scans.
             max_active_tis_per_dagrun=1,
+            # The person who starts a run chooses its params.
+            within=declaration["paths"],
             request=fields | lists,
             dry_run="{{ params.dry_run }}",
         ).expand(path=paths())

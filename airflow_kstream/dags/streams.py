@@ -90,13 +90,14 @@ def stream_dag(
 ) -> DAG:
     """Make the DAG of a stream from the fields of its declaration, which were checked."""
     dag_id, about = stream_id(cluster_conn_id, fields["name"]), f"Keeps the stream {fields['name']} running"
-    with declared_dag(dag_id, about, schedule.ensure_every, options, doc_md=__doc__) as dag:
+    with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__) as dag:
         SparkStreamOperator(
             task_id="keep",
             # As the file has them: to check and to write all defaults, too, took twice as long for a fleet.
             stream={name: value for name, value in fields.items() if name != "airflow"},
             cluster_conn_id=cluster_conn_id,
             conn_id=spark_conn_id,
+            follows_edits=True,
             retries=schedule.retries,
             retry_delay=schedule.retry_delay,
         )
@@ -114,10 +115,11 @@ def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule
         return None
     whole, also = refusal(str(declaration), why), f"streams-{cluster}-{name}"
     with declared_dag(
+        cluster,
         stream_id(cluster, name),
         whole,
         schedule.ensure_every,
-        options_in(declaration),
+        options_in(declaration, cluster),
         tags=["refused"],
         doc_md=whole,
         dag_display_name=shown(also, why),
@@ -128,6 +130,7 @@ def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule
             refusal=whole,
             cluster_conn_id=cluster,
             conn_id=spark_conn_id,
+            follows_edits=True,
             retries=schedule.retries,
             retry_delay=schedule.retry_delay,
         )
@@ -144,6 +147,7 @@ def vanished_dag(
     """
     about = f"Looks after streams of {cluster} that run and are declared no longer, and tells of edited policies"
     with declared_dag(
+        cluster,
         undeclared_id(cluster),
         about,
         schedule.ensure_every,

@@ -35,6 +35,8 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import keytabs_id, tickets_id
 from airflow_kstream.hooks.kerberos import KerberosHook
+from airflow_kstream.model.templates import require_no_templates
+from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
@@ -64,6 +66,7 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Keeps tickets for {cluster_conn_id} fresh"
     # The form's answers arrive with their types, not as text.
     with declared_dag(
+        cluster_conn_id,
         tickets_id(cluster_conn_id),
         about,
         declaration.every,
@@ -91,14 +94,21 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
 def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Checks the keytabs for {cluster_conn_id}"
     with declared_dag(
-        keytabs_id(cluster_conn_id), about, declaration.check_every, declaration.airflow, doc_md=__doc__
+        cluster_conn_id,
+        keytabs_id(cluster_conn_id),
+        about,
+        declaration.check_every,
+        declaration.airflow,
+        doc_md=__doc__,
     ) as dag:
         KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
     return dag
 
 
 def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
-    declaration = TicketDeclaration.from_yaml(text)
+    fields = read_mapping(text)
+    require_no_templates(fields)
+    declaration = TicketDeclaration.from_mapping(fields)
     yield ticket_dag(path.stem, declaration)
     yield keytab_dag(path.stem, declaration)
 

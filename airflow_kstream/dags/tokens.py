@@ -31,6 +31,8 @@ from airflow.sdk import DAG
 
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.model.declared import written
+from airflow_kstream.model.templates import require_no_templates
+from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.fleet_look import NeedsAHandOperator
 from airflow_kstream.operators.token_look import TokenLookOperator
 from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
@@ -43,7 +45,13 @@ def token_dag(cluster_conn_id: str, declaration: TokenDeclaration) -> DAG:
     """Make the DAG of a declaration."""
     about = f"Shows which tokens on {cluster_conn_id} reach their max lifetime soon"
     with declared_dag(
-        _id(cluster_conn_id), about, declaration.every, declaration.airflow, tags=["tokens"], doc_md=__doc__
+        cluster_conn_id,
+        _id(cluster_conn_id),
+        about,
+        declaration.every,
+        declaration.airflow,
+        tags=["tokens"],
+        doc_md=__doc__,
     ) as dag:
         fields = {name: value for name, value in written(declaration).items() if name not in {"every", "airflow"}}
         look = TokenLookOperator(
@@ -64,7 +72,9 @@ def _id(cluster_conn_id: str) -> str:
 
 
 def token_dags(declaration: Path, text: str) -> Iterator[DAG]:
-    yield token_dag(declaration.stem, TokenDeclaration.from_yaml(text))
+    fields = read_mapping(text)
+    require_no_templates(fields)
+    yield token_dag(declaration.stem, TokenDeclaration.from_mapping(fields))
 
 
 def declared_dags() -> dict[str, DAG]:

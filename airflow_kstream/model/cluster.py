@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.identity import Identity
 
 
@@ -27,7 +28,7 @@ class Cluster:
     `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` should be a supervisor of it; to look, it
     needs only the right to view. `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the
     logs of applications that outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as
-    the conf folder tells.
+    the conf folder tells. `allow` bounds what declarations may use beside what the connection has, None for no bound.
     """
 
     name: str
@@ -41,3 +42,4 @@ class Cluster:
     tls: Tls = Tls()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     proxy_user_privileges: bool = False
+    allow: Allow | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.authors import Supervisors
 from airflow_kstream.model.finding import Concern, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
@@ -274,7 +275,8 @@ class ClusterFacts:
 
     `resourcemanagers` and `namenodes` are the addresses that the connection names. `nodemanager` is one of them, as a
     sample. `datanodes` are the versions of the DataNodes. `coded_blocks` is how many erasure-coded block groups there
-    are. `user` is the short name of the watching principal. `krb5` is `[libdefaults]` of krb5.conf.
+    are. `user` is the short name of the watching principal. `unbounded` is what the streams use beside what
+    the connection has, None for a connection that bounds them with `allow`. `krb5` is `[libdefaults]` of krb5.conf.
     """
 
     now: datetime
@@ -299,3 +301,4 @@ class ClusterFacts:
     streams: tuple[StreamFacts, ...] | Unasked
     state_dir: StateDirFacts | Unasked
     user: str | Unasked = ""
+    unbounded: Allow | Unasked | None = None

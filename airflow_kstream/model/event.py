@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from html import escape
 from textwrap import shorten
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.plain import plain
+from airflow_kstream.model.printable import printable_line
 
 # Characters of the cause that a ledger keeps: the begin's message has all of it.
 _KEPT = 200
@@ -88,28 +90,36 @@ class Event:
 
     @property
     def words(self) -> str:
-        """Return the message: one sentence about the subject, with the cause at a begin."""
+        """Return the message: one sentence about the subject, with the cause at a begin, on one line.
+
+        It quotes what others wrote, such as a driver's error: see `in_all_forms` for what renders markup.
+        """
         begins, ends = WORDS[self.kind]
         about = f" ({self.about})" if self.about else ""
         if self.until is None:
-            return f"{self.subject}: {begins}{about}: {self.why}"
-        return f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}"
+            return printable_line(f"{self.subject}: {begins}{about}: {self.why}")
+        return printable_line(f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data: times in ISO 8601, `lasted` in seconds."""
+        """Return plain data: times in ISO 8601, `lasted` in seconds, texts as one line, words `in_all_forms`."""
         lasted: timedelta | None = self.until - self.since if self.until else None
         return {
             "kind": self.kind.value,
             "ended": self.ended,
             "cluster": self.cluster,
             "stream": self.stream or None,
-            "about": self.about,
+            "about": printable_line(self.about),
             "since": self.since.isoformat(),
             "until": self.until.isoformat() if self.until else None,
             "lasted": lasted.total_seconds() if lasted is not None else None,
-            "why": self.why,
-            "words": self.words,
+            "why": printable_line(self.why),
+            **in_all_forms(self.words),
         }
+
+
+def in_all_forms(words: str) -> Mapping[str, str]:
+    """Return a message as it is, as text of HTML, and for Slack, where <!channel> and <URL|words> would be markup."""
+    return {"words": words, "html": escape(words), "mrkdwn": escape(words, quote=False)}
 
 
 @dataclass(frozen=True)
@@ -141,12 +151,15 @@ class Over:
 class Ledger:
     """The events of one subject that were told and last. Of two ledgers, the newer one has more `changes`.
 
-    `past` are the last ones that ended, oldest first, for people.
+    `past` are the last ones that ended, oldest first. One that is `alone` was continued by somebody who could not read
+    what others had told. `under_way` is how many more changes were on their way when it was handed on.
     """
 
     lasting: Mapping[tuple[EventKind, str], Lasting] = field(default_factory=dict)
     changes: int = 0
     past: tuple[Over, ...] = ()
+    alone: bool = False
+    under_way: int = 0
 
     @property
     def kinds(self) -> frozenset[EventKind]:
@@ -159,7 +172,9 @@ class Ledger:
             for event in self.lasting.values()
         ]
         over = [{**plain(event), "why": _line(event.why)} for event in self.past]
-        return {"version": 1, "changes": self.changes, "lasting": told, **({"past": over} if over else {})}
+        more = {"past": over, "alone": self.alone, "under_way": self.under_way}
+        rare = {name: value for name, value in more.items() if value}
+        return {"version": 1, "changes": self.changes, "lasting": told, **rare}
 
     @classmethod
     def from_json(cls, data: object) -> Ledger:
@@ -167,9 +182,10 @@ class Ledger:
         if not isinstance(data, Mapping) or not isinstance(data.get("lasting"), list):
             return cls()
         read = [event for item in data["lasting"] if (event := _lasting(item)) is not None]
-        changes, past = data.get("changes"), data.get("past")
+        past = data.get("past")
         over = [one for item in (past if isinstance(past, list) else ()) if (one := _over(item)) is not None]
-        return cls({event.key: event for event in read}, changes if isinstance(changes, int) else 0, tuple(over))
+        changes, under_way = _count(data.get("changes")), _count(data.get("under_way"))
+        return cls({event.key: event for event in read}, changes, tuple(over), data.get("alone") is True, under_way)
 
 
 # How each kind begins and ends, after its subject.
@@ -218,6 +234,10 @@ def _over(item: object) -> Over | None:
     except (KeyError, ValueError):
         return None
     return Over(event.kind, event.since, until, event.why, event.about) if until.tzinfo else None
+
+
+def _count(number: object) -> int:
+    return number if isinstance(number, int) else 0
 
 
 def _line(text: str) -> str:

@@ -58,7 +58,8 @@ class PolicyEdit:
         if not isinstance(data, Mapping) or not isinstance(data.get("policies"), Mapping):
             return None
         try:
-            return cls(data["policies"], datetime.fromisoformat(data["at"]), tuple(map(str, data["former"])))
+            at = datetime.fromisoformat(data["at"])
+            return cls(data["policies"], at, tuple(map(str, data["former"]))) if at.tzinfo else None
         except (ValueError, TypeError, KeyError):
             return None
 

@@ -17,6 +17,11 @@ def printable_words(text: str) -> str:
     return "\n".join("".join(_visible(character) for character in line) for line in without_passwords(text).split("\n"))
 
 
+def printable_line(text: str) -> str:
+    """Return a message as one line: blanks and line breaks in a row are one blank, control characters are escapes."""
+    return printable_words(" ".join(text.split()))
+
+
 def without_passwords(text: str) -> str:
     """Mask the password of every URL such as http://user:password@host."""
     return _PASSWORD_IN_URL.sub(r"\g<before>***", text)

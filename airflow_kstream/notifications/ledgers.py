@@ -1,22 +1,17 @@
-"""The place of what was told: Airflow's asset state store, under the asset of the stream or the cluster.
+"""Rows of what was told, in Airflow's asset state store: pages show them, and an asset's watchers pass them on.
 
-A triggerer may only view HDFS, its triggers can't change what Airflow keeps of them until they fire, and a retry of
-their task forgets even that. The asset state store outlives triggerers, workers, retries and runs, and a trigger may
-write it. It is a cache: the scheduler deletes what no DAG names any longer, and a stream whose DAG does not name its
-asset has none. So a deferred task carries the ledger as well, and the one with more changes holds. Where both are lost
-somebody hears of an event that lasts a second time, which is better than never.
+Anybody who may edit assets can change one, so none decides whether an event was told: notes on HDFS do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.event import Event, Ledger
+from airflow_kstream.model.event import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +20,6 @@ KEY = "told"
 _PATIENCE = 60.0
 
 Subject = tuple[str, str]
-Getter = Callable[[str, str], Awaitable[Any]]
-Setter = Callable[[str, str, Any], Awaitable[None]]
 
 
 async def get(uri: str, key: str) -> Any:
@@ -44,50 +37,35 @@ async def put(uri: str, key: str, value: Any) -> None:
     await AssetStateStoreAccessor(uri=uri).aset(key, value)
 
 
-class Ledgers:
-    """The ledgers of the subjects that this process watches, each a connection's id and a stream, "" for the cluster.
+class Rows:
+    """The rows of the subjects that this process watches, each a connection's id and a stream, "" for the cluster.
 
-    Reading and writing never delays a watch: both happen beside it, and what fails is logged once for each cause.
+    Writing never delays a watch: it happens beside it, and what fails is logged once for each cause.
     """
 
     def __init__(self) -> None:
-        self._current: dict[Subject, Ledger] = {}
-        self._unwritten: dict[Subject, None] = {}
+        self._unwritten: dict[Subject, Ledger] = {}
         self._writer: asyncio.Task[None] | None = None
         self._complaints: set[str] = set()
 
-    async def load(self, subject: Subject) -> Ledger:
-        """Return what was told of the subject, nothing if that can't be read within a minute."""
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                return Ledger.from_json(await get(asset_uri(*subject), KEY))
-        except Exception as error:
-            self._complain("read", error)
-        return Ledger()
-
-    def keep(self, subject: Subject, ledger: Ledger) -> None:
-        """Take the newest ledger; it is written when its events were told."""
-        self._current[subject] = ledger
-
-    def told(self, event: Event) -> None:
-        """Write the ledger of an event's subject, in its turn."""
-        self._unwritten[event.cluster, event.stream] = None
+    def put(self, subject: Subject, ledger: Ledger) -> None:
+        """Write what was told of a subject, in its turn. Never blocks."""
+        self._unwritten[subject] = ledger
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write(), context=Context())
 
     async def _write(self) -> None:
         while self._unwritten:
             subject = next(iter(self._unwritten))
-            del self._unwritten[subject]
+            ledger = self._unwritten.pop(subject)
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await put(asset_uri(*subject), KEY, self._current[subject].to_json())
+                    await put(asset_uri(*subject), KEY, ledger.to_json())
             except Exception as error:
-                self._complain("written", error)
+                self._complain(error)
 
-    def _complain(self, what: str, error: Exception) -> None:
+    def _complain(self, error: Exception) -> None:
         """Log each kind of failure once: a fleet has a thousand of them."""
-        cause = f"{what} {type(error).__name__}"
-        if cause not in self._complaints:
-            log.warning("What was told can't be %s, so a restart may tell it again: %r", what, error)
+        if (cause := type(error).__name__) not in self._complaints:
+            log.warning("What was told can't be shown on pages: %r", error)
         self._complaints.add(cause)

@@ -37,22 +37,6 @@ def require_usable(notify: NotifyPolicy, where: str) -> None:
         raise InvalidInput(f"{where}kwargs of {notify.notifier}: {error}") from error
 
 
-def callback(notify: NotifyPolicy, where: str) -> BaseNotifier:
-    """Make the notifier as a callback of Airflow.
-
-    Raises InvalidInput: as `require_usable`, and when there is none, or it can't be made.
-    """
-    if notify.notifier is None:
-        raise InvalidInput(f"{where}notifier is missing: the class that Airflow calls")
-    require_usable(notify, where)
-    try:
-        return _class_of(notify.notifier, where)(**notify.kwargs)
-    except InvalidInput:
-        raise
-    except Exception as error:  # A notifier may raise anything while it is made.
-        raise InvalidInput(f"{where}notifier is {notify.notifier!r}, which can't be made here: {error}") from error
-
-
 def notify_now(notify: NotifyPolicy, context: Mapping[str, Any]) -> None:
     """Let a new notifier tell the event of the context, in this thread. Blocks; raises whatever the notifier raises.
 

@@ -18,10 +18,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Context
+from dataclasses import replace
 from typing import Any
 
 from airflow_kstream import metrics
-from airflow_kstream.model.event import Event
+from airflow_kstream.model.event import Event, in_all_forms
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.notifications.notifier import notify_now
@@ -42,7 +43,7 @@ Settled = Callable[[Event], None]
 class Outbox:
     """The events of one process that leave it, in bundles. To be used from one event loop.
 
-    `settled` is called once for each event that was told or dropped.
+    `settled` is called once for each event that was told or dropped, or that was over before its message left.
     """
 
     def __init__(self, settled: Settled) -> None:
@@ -60,7 +61,11 @@ class Outbox:
             self._drop(notify, (event,), "too many events wait")
             return
         self._notifiers[notify.key] = notify
+        waited = self._bundles.count
         self._bundles = self._bundles.add(notify.key, event, asyncio.get_running_loop().time())
+        if self._bundles.count < waited:
+            # It took back its begin, which nobody was told of.
+            self._settle((replace(event, until=None), event))
         self._changed.set()
         if self._rounds is None or self._rounds.done():
             # A context of its own: its lines must not land in the log of the task that happened to be first.
@@ -124,9 +129,9 @@ class Outbox:
 
 
 def context_of(events: tuple[Event, ...]) -> Mapping[str, Any]:
-    """Return the context of a notifier: `event` is the first of the bundle, its `words` tell all of it."""
+    """Return the context of a notifier: `event` is the first of the bundle, its words, in all forms, tell all of it."""
     return {
-        "event": {**events[0].to_json(), "words": words(events), "count": len(events)},
+        "event": {**events[0].to_json(), **in_all_forms(words(events)), "count": len(events)},
         "events": [event.to_json() for event in events[:_LISTED]],
     }
 

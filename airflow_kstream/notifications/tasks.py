@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from airflow_kstream import metrics
-from airflow_kstream.assets import asset_uri
+from airflow_kstream import metrics, settings
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.event import Event, EventKind, Ledger, Trouble
+from airflow_kstream.model.event import Event, EventKind, Trouble
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.told import ToldSubject
+from airflow_kstream.notifications.bounds import look_at, within
+from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.notifications.notifier import configured, notify_now
 from airflow_kstream.notifications.outbox import DEADLINE, context_of
+from airflow_kstream.notifications.task_notes import task_notes
 from airflow_kstream.policy.events.bundles import words
 from airflow_kstream.policy.events.ledger import compare
 
 log = logging.getLogger(__name__)
+
+# Below Airflow's home.
+_FOLDER = "kstream-told"
 
 
 def get(uri: str, key: str) -> Any:
@@ -37,37 +43,35 @@ def put(uri: str, key: str, value: Any) -> None:
     AssetStateStoreAccessor(uri=uri).set(key, value)
 
 
-def delete(uri: str, key: str) -> None:
-    """Delete a value of an asset, if there is one. Raises whatever Airflow raises."""
-    from airflow.sdk.execution_time.context import AssetStateStoreAccessor
-
-    AssetStateStoreAccessor(uri=uri).delete(key)
-
-
 def tell_from_task(
-    cluster: str, notify: NotifyPolicy, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str
+    cluster: str,
+    notify: NotifyPolicy,
+    seen: Sequence[Trouble],
+    kinds: Collection[EventKind],
+    key: str,
+    undecided: Callable[[str], bool] = lambda about: False,
 ) -> None:
     """Tell what begins and ends by what this task saw, one message for each kind; it fails no task.
 
-    `notify` is the task's own notifier; without one, the configured one tells.
-    `key` is the place of what was told, in the state of the cluster's asset: runs and tries share it. Where that can't
-    be read, every run tells what lasts.
+    `notify` is the task's own notifier; without one that the connection allows, the configured one tells.
+    `key` names what was told: runs and tries share it. What was told before and is `undecided` now, by what it is
+    about, lasts. Where HDFS can't be asked, each worker tells once what lasts.
     """
-    uri = asset_uri(cluster)
-    try:
-        told = Ledger.from_json(get(uri, key))
-    except Exception as error:
-        log.warning("What was told can't be read, so it may be told again: %r", error)
-        told = Ledger()
-    ledger, events = compare(told, seen, kinds, datetime.now(UTC), cluster)
-    if not events:
-        return
-    for _, alike in groupby(sorted(events, key=_message), key=_message):
-        _tell(tuple(alike), cluster, notify)
-    try:
-        put(uri, key, ledger.to_json())
-    except Exception as error:
-        log.warning("What was told can't be written, so the next run tells it again: %r", error)
+    subject = ToldSubject(settings.text("installation"), cluster, key=key)
+    with task_notes(subject, _home() / _FOLDER) as notes:
+        told = notes.read()
+        lasts = (Trouble(each.kind, each.why, each.about) for each in told.lasting.values() if undecided(each.about))
+        ledger, events = compare(told, [*lasts, *seen], kinds, datetime.now(UTC), cluster)
+        for _, alike in groupby(sorted(events, key=_message), key=_message):
+            _tell(tuple(alike), cluster, notify)
+        notes.note(ledger, changed=bool(events))
+
+
+def _home() -> Path:
+    # Importing it takes as long as a worker's start.
+    from airflow.configuration import get_airflow_home
+
+    return Path(get_airflow_home())
 
 
 def _message(event: Event) -> tuple[str, bool]:
@@ -75,25 +79,22 @@ def _message(event: Event) -> tuple[str, bool]:
 
 
 def _tell(events: tuple[Event, ...], cluster: str, declared: NotifyPolicy) -> None:
+    if declared.notifier:
+        look_at(cluster)
     try:
-        notify = configured(declared)
+        notify = configured(within(cluster, declared))
     except InvalidInput as error:
         log.error("%s", error)
         return
     if notify.notifier is None:
         return
-    failures = ["it has not returned"]
-
-    def told() -> None:
-        try:
-            notify_now(notify, context_of(events))
-            failures.clear()
-        except Exception as error:
-            failures[:] = [without_secrets(f"{type(error).__name__}: {error}")]
-
-    thread = threading.Thread(target=told, name="kstream-notifier", daemon=True)
-    thread.start()
-    thread.join(DEADLINE)
-    if failures:
-        log.error("A notification is dropped (%s: %s): %s", notify.notifier, failures[0], words(events))
-    metrics.cluster_count("notifications_dropped" if failures else "notifications", 1, cluster)
+    failure = ""
+    try:
+        in_time(DEADLINE, lambda: notify_now(notify, context_of(events)))
+    except TimeoutError as error:
+        failure = str(error)
+    except Exception as error:
+        failure = without_secrets(f"{type(error).__name__}: {error}")
+    if failure:
+        log.error("A notification is dropped (%s: %s): %s", notify.notifier, failure, words(events))
+    metrics.cluster_count("notifications_dropped" if failure else "notifications", 1, cluster)

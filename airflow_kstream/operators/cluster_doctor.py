@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ class ClusterDoctorOperator(TellingOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.accepted = accepted
@@ -83,7 +83,7 @@ class ClusterDoctorOperator(TellingOperator):
         before = known_from_json(tasks.get(uri, _KNOWN))
         found = news(report, before if self.only_new else {})
         self._log_report(report, found)
-        self.tell([*_troubles(report), *_silent(found, report)], {EventKind.FINDING}, "told_findings")
+        self.tell([*_troubles(report)], {EventKind.FINDING}, "findings", _undecided(report))
         tasks.put(uri, _KNOWN, known_to_json(found.known))
         metrics.cluster_gauge("findings", float(len(report.findings)), self.cluster_conn_id)
         result = _result(report, found)
@@ -129,11 +129,10 @@ def _troubles(report: DoctorReport) -> Iterator[Trouble]:
             yield Trouble(EventKind.FINDING, sentence(finding), finding.id)
 
 
-def _silent(found: News, report: DoctorReport) -> Iterator[Trouble]:
-    """Yield what was found before by checks that could not be decided now: it has not ended."""
-    now = {finding.id for finding in report.findings}
-    for key in found.known.keys() - now:
-        yield Trouble(EventKind.FINDING, "it could not be asked again", key)
+def _undecided(report: DoctorReport) -> Callable[[str], bool]:
+    """Return what tells by a finding's id whether its check could not be decided now: it has not ended."""
+    undecided = {one.check for one in report.undecided}
+    return lambda finding: finding.partition(":")[0] in undecided
 
 
 def _result(report: DoctorReport, found: News) -> dict[str, Any]:

@@ -14,13 +14,18 @@ from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.notify import require_no_secret
 from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.notifications.notifier import require_usable
 
 
 def declared(declaration: Path, text: str) -> dict[str, Any]:
-    """Return the fields of a file that declares a stream. Raises InvalidInput: when any of it is wrong."""
+    """Return the fields of a file that declares a stream. Raises InvalidInput: when any of it is wrong, or a template.
+
+    The operator's own templates are for authors of DAGs, who can run code on a worker anyway.
+    """
     fields = read_mapping(text)
+    require_no_templates(fields)
     spec = StreamSpec.from_mapping(fields)
     if spec.name != declaration.stem:
         raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")

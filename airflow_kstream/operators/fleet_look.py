@@ -59,7 +59,7 @@ class FleetLookOperator(TellingOperator):
     def __init__(self, *, cluster_conn_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cluster_conn_id = cluster_conn_id
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
 
     def execute(self, context: Context) -> list[dict[str, str]]:
@@ -73,7 +73,7 @@ class FleetLookOperator(TellingOperator):
         waiting = pending(looks, before, now)
         needed = hands(looks, waiting, now)
         tasks.put(uri, _PENDING, {name: one.to_json() for name, one in waiting.items()})
-        self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "told_unwatched")
+        self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "unwatched")
         concerned = len({name for hand in needed for name in hand.streams})
         metrics.cluster_gauge("streams_in_need", float(concerned), self.cluster_conn_id)
         self._log_result(verdicts, needed, concerned)

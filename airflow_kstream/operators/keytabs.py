@@ -56,7 +56,7 @@ class KeytabCheckOperator(TellingOperator):
         self, *, cluster_conn_id: str, principal: str | None = None, keytab: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.principal = principal
@@ -73,7 +73,7 @@ class KeytabCheckOperator(TellingOperator):
             metrics.keytab_gauge("unusable", float(check.failed), self.cluster_conn_id, check.place.principal)
         broken = [check for check in checks if check.failed]
         # A task of one keytab knows nothing of the others.
-        key = f"told_keytabs_{self.principal or ''}"
+        key = f"keytabs {self.principal or ''}"
         self.tell([_trouble(check) for check in broken], {EventKind.KEYTAB}, key)
         if broken:
             # The findings are kept although the task fails.

@@ -64,6 +64,8 @@ class HdfsLeaseRecoverOperator(TellingOperator):
     :param request: what to recover and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
         name. `approved_by` defaults to the user who triggered the run.
     :param dry_run: scan and report what would be done. It touches no lease.
+    :param within: folders in which `path` and what `request` approves must lie, for a DAG whose params choose them.
+        It is no template. Without any, all is allowed that the connection's principal may write.
     :raises Unavailable: when some files were not recovered and retrying may help.
     :raises Conflict: when some files were not recovered and retrying will not help.
     :raises AirflowFailException: when a field or the connection is wrong.
@@ -81,16 +83,18 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         path: str,
         request: Mapping[str, Any] | None = None,
         dry_run: bool | str = False,
+        within: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.path = path
         self.request = request
         # Not `dry_run`: that is a method of every operator.
         self.only_plan = dry_run
+        self.within = tuple(within)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Recover, and return the bounded report. Raises Unavailable or Conflict: when some files were not closed."""
@@ -125,7 +129,10 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         ours = {"path": self.path, "dry_run": self.only_plan}
         fields = fields_with(ours, self.request, "request")
         fields["approved_by"] = fields.get("approved_by") or context["dag_run"].triggering_user_name
-        return RecoveryRequest.from_mapping(fields).settings()
+        request = RecoveryRequest.from_mapping(fields)
+        if self.within:
+            request.require_within(self.within)
+        return request.settings()
 
     def _watcher(self) -> Watcher:
         # Not in __init__: Airflow copies and serializes an operator, and an event can be neither.
@@ -164,7 +171,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         why = f"{len(alone)} of them; `kstream leases explain` says of each what it waits for"
         troubles = [Trouble(EventKind.STUCK, why, self.path)] if alone else []
         metrics.lease_gauge("stuck_files_left_alone", float(len(alone)), self.cluster_conn_id, self.path)
-        self.tell(troubles, {EventKind.STUCK}, f"told_stuck_{self.path}")
+        self.tell(troubles, {EventKind.STUCK}, f"stuck {self.path}")
 
     def _table(self, table: Table) -> None:
         for line in lines(table):

@@ -29,6 +29,7 @@ from airflow_kstream.model.errors import (
 )
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.generation_facts import Life
+from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.policy_edit import Policies, PolicyEdit, policies_of
@@ -43,7 +44,8 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.examination import foretell
-from airflow_kstream.supervise.streams.desired import KnownSpec, claimed_spec
+from airflow_kstream.supervise.streams.allowed import require_allowed
+from airflow_kstream.supervise.streams.desired import KnownSpec, claimed_spec, newest_claim_of
 from airflow_kstream.supervise.streams.dry_run import explained
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -100,6 +102,8 @@ class SparkStreamOperator(KstreamOperator):
         template or comes from a task, write them as {% raw %}{{ event.words }}{% endraw %}.
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
+    :param follows_edits: whether `[kstream] streams_folder` declares the stream: then the policies that `undeclared-*`
+        keeps of it hold while the task is deferred.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
     :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task.
     :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
@@ -117,6 +121,7 @@ class SparkStreamOperator(KstreamOperator):
         stream: StreamSpec | Mapping[str, Any] | XComArg | str,
         cluster_conn_id: str,
         conn_id: str | None = None,
+        follows_edits: bool = False,
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -124,15 +129,17 @@ class SparkStreamOperator(KstreamOperator):
         self.stream, self.notify = apart(stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream)
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
         require_no_literal_secrets(self.stream)
-        # What was told is kept with these assets, for as long as a DAG names them.
+        # What pages show is kept with these assets, for as long as a DAG names them.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.conn_id = conn_id
+        self.follows_edits = follows_edits
         self.only_plan = dry_run
         self.submission: str | None = None
         self._explained: ExplainedSubmission | None = None
         self._edit: PolicyEdit | None = None
+        self._recalled = NOWHERE
 
     @property
     def page(self) -> dict[str, str]:
@@ -149,12 +156,14 @@ class SparkStreamOperator(KstreamOperator):
                 self.submission = str(explained(cluster, spec, self._engine(spec)))
             self.log.info("%s", self.submission)
             return None
-        return self._reconcile(context, Mode.ENSURE, Memory(reached=recalled(self.cluster_conn_id, self._spec().name)))
+        self._recalled = recalled(self.cluster_conn_id, self._spec().name)
+        return self._reconcile(context, Mode.ENSURE, Memory())
 
     def resume(self, context: Context, event: dict[str, Any], mode: str = Mode.WATCH) -> dict[str, Any] | None:
         """Act on what the trigger saw, then watch again or end."""
         self.log.info("%s: %s", event["stream"], event["why"])
         wanted = Mode.ENSURE if event.get("ensure") else Mode(mode)
+        self._recalled = Reached.from_json(event.get("recalled"))
         return self._reconcile(context, wanted, Memory.from_json(event.get("memory")))
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
@@ -180,7 +189,8 @@ class SparkStreamOperator(KstreamOperator):
     def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
-                report = reconciler.run(mode, memory.reached, stall, memory.safe_mode)
+                # What a row says is never part of what is known: it only adds to it, for this once.
+                report = reconciler.run(mode, memory.recalls(self._recalled).reached, stall, memory.safe_mode)
             except RestartAborted as error:
                 known = replace(memory, foretold=self._foretold(reconciler))
                 self._watch_blocked(reconciler.spec, mode, known, error)
@@ -244,6 +254,7 @@ class SparkStreamOperator(KstreamOperator):
             spec.watch.blind_after.total_seconds(),
             policies=self._policies(spec),
             memory=replace(memory, declared=datetime.now(UTC)).to_json(),
+            follows_edits=self.follows_edits,
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
@@ -312,6 +323,7 @@ class SparkStreamOperator(KstreamOperator):
         spec = self._spec()
         try:
             require_submittable(spec, cluster)
+            self._require_allowed(spec, cluster)
         except InvalidInput as refusal:
             try:
                 claimed = self._claimed(cluster, spec.name)
@@ -320,6 +332,14 @@ class SparkStreamOperator(KstreamOperator):
             self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", spec.name, refusal)
             return claimed
         return KnownSpec(spec, submittable=True)
+
+    def _require_allowed(self, spec: StreamSpec, cluster: Cluster) -> None:
+        """Check that the connection allows what the declaration uses. HDFS is asked only about what it does not."""
+        try:
+            require_allowed(spec, cluster)
+        except InvalidInput:
+            with open_session(cluster, cluster.watcher) as session:
+                require_allowed(spec, cluster, newest_claim_of(session, StreamId(spec.name, cluster.state_dir)))
 
     def _claimed(self, cluster: Cluster, name: str) -> KnownSpec:
         """Return what the newest claim tells. Raises as `claimed_spec`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -34,9 +34,18 @@ class TellingOperator(KstreamOperator):
         super().__init__(**kwargs)
         self.notify = read(NotifyPolicy, notify or {})
 
-    def tell(self, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str) -> None:
-        """Tell it once. `key` is the place of what was told before, in the state of the cluster's asset."""
-        tell_from_task(self.cluster_conn_id, self.notify, seen, kinds, key)
+    def tell(
+        self,
+        seen: Sequence[Trouble],
+        kinds: Collection[EventKind],
+        key: str,
+        undecided: Callable[[str], bool] = lambda about: False,
+    ) -> None:
+        """Tell it once. `key` tells it apart from what other tasks tell of the cluster.
+
+        `undecided` is whether this run could not judge an event, by what that is about: then it lasts.
+        """
+        tell_from_task(self.cluster_conn_id, self.notify, seen, kinds, key, undecided)
 
     def shown(self, key: str) -> object:
         """Return what an earlier run stored for pages under this key; None if that can't be read."""

@@ -86,7 +86,7 @@ class KerberosTicketRenewOperator(TellingOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.principal = principal
@@ -109,7 +109,7 @@ class KerberosTicketRenewOperator(TellingOperator):
         alerts = [report for report in reports if report.alert]
         troubles = [Trouble(EventKind.TICKET, str(report.error), report.principal) for report in alerts]
         # A task of one principal knows nothing of the others'.
-        self.tell(troubles, {EventKind.TICKET}, f"told_tickets_{self.principal or ''}")
+        self.tell(troubles, {EventKind.TICKET}, f"tickets {self.principal or ''}")
         if alerts:
             # The reports are kept although the task fails: what was renewed is renewed.
             context["ti"].xcom_push("return_value", result)

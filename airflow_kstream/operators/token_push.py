@@ -29,6 +29,9 @@ class DelegationTokenPushOperator(KstreamOperator):
     the cluster's renew interval (a day by default), and `max_active_runs=1`; or let the DAG begin with a
     `DelegationTokenExpirySensor(application=...)`. The result (XCom) tells both ends and by when to push again.
 
+    A token is made only for the user as whom YARN runs the job. It crosses the network in clear, by Spark's RPC,
+    to the host that the job names in its web UI: who can listen there can act as that user on HDFS.
+
     What it does not do: it restarts nothing, and can't reach a job with `spark.authenticate`. The worker needs a way to
     the driver's port and to its web UI. A declared stream with `credentials: {refresh: true}` needs none of this.
 

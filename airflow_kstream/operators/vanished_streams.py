@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kstream import metrics
+from airflow_kstream import metrics, settings
 from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.declarations import Place
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.event import EventKind, Trouble
+from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Phase, Settled, Step, Stop
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
+from airflow_kstream.policy.state_dir import few
 from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.states.recorder import is_not_named
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.desired import claimed_spec
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -31,7 +35,9 @@ from airflow_kstream.supervise.streams.watch import Verdict, Watch
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_KNOWN, _STORED = "known", "known_streams"
+_STORED = "known_streams"
+# Names of a row that are looked at, and that a line of the log shows.
+_MOST, _SHOWN = 5000, 20
 _STATES: Mapping[Phase, str] = {Phase.RUNNING: "still runs", Phase.KILLED: "was killed"}
 
 
@@ -44,15 +50,14 @@ class VanishedStreamsOperator(TellingOperator):
     ended and a person may be needed; it starts a stream that ended by itself again as the `failure` policy says. Where
     no supervisor kept the declaration that the newest claim names, it fails when anything is due, and does nothing.
 
-    It knows the streams of its earlier runs from the state of the cluster's asset and from their XCom `known`: Airflow
-    deletes the one while no DAG names the asset, and of the other it may hand out an older run's, as it orders manual
-    runs by a date that they lack. A stream that one of them still has and a person has stopped is dropped once more.
-    Streams that were never declared here are another DAG's or a person's, and are left alone; one that was declared and
-    never started is forgotten.
+    It knows the streams that were declared here from a file of the state_dir, which a supervisor alone can write, and
+    acts on no other: those are another DAG's, another Airflow's or a person's. One that was declared and never started
+    is forgotten. Airflow's store shows persons the same names; one that only the store has is a warning in the log.
 
     :param declared: the names of the streams that have a file now, refused or not.
     :param cluster_conn_id: the `kstream` connection.
     :param conn_id: the `spark` connection, as of SparkStreamOperator.
+    :raises Denied: when the connection's principal is no supervisor of the state_dir: its word would not count.
     """
 
     def __init__(
@@ -61,53 +66,77 @@ class VanishedStreamsOperator(TellingOperator):
         super().__init__(**kwargs)
         self.declared = sorted(declared)
         self.cluster_conn_id = cluster_conn_id
-        # What was told is kept with it, for as long as a DAG names it.
+        # What pages show is kept with it, for as long as a DAG names it.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.conn_id = conn_id
 
     def execute(self, context: Context) -> list[str]:
         """Look after the vanished streams, and return those that nobody has stopped."""
-        ti = context["ti"]
-        before = self._known(ti)
-        vanished = sorted(before - set(self.declared))
-        # At once: a look that fails forgets nobody.
-        self._keep(ti, {*before, *self.declared})
-        running, troubles = self._look_after(vanished) if vanished else ([], [])
-        why = "put its file back, or stop it"
-        undeclared = [Trouble(EventKind.UNDECLARED, why, name) for name in running]
-        self.tell(undeclared, {EventKind.UNDECLARED}, "told_undeclared")
-        metrics.cluster_gauge("undeclared_streams", float(len(running)), self.cluster_conn_id)
-        self._keep(ti, {*running, *self.declared})
-        if troubles:
-            raise AirflowFailException("; ".join(troubles))
-        return running
-
-    def _known(self, ti: Any) -> set[str]:
-        # With a map index: without one, Airflow returns those of all runs that ever were.
-        pulled = ti.xcom_pull(task_ids=self.task_id, key=_KNOWN, map_indexes=-1, include_prior_dates=True)
-        return {*(pulled or ()), *(tasks.get(asset_uri(self.cluster_conn_id), _STORED) or ())}
-
-    def _keep(self, ti: Any, names: set[str]) -> None:
-        ti.xcom_push(_KNOWN, sorted(names))
-        tasks.put(asset_uri(self.cluster_conn_id), _STORED, sorted(names))
-
-    def _look_after(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        running, troubles = [], []
+        place = Place(settings.text("installation"), self.cluster_conn_id)
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            verdicts = Watch(session).round(names)
-            for name, verdict in verdicts.items():
-                phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
-                if phase is Phase.ENDED:
-                    troubles.append(f"{name} is declared no longer, and {verdict.why}")
-                elif phase is not Phase.STOPPED and not _never_was(verdict):
-                    running.append(name)
-                    self._say(name, verdict)
-            due = [name for name in running if verdicts[name].calls_for_action]
-            troubles += filter(None, [self._act(cluster, session, name) for name in due])
-            troubles += self._look_as_itself(cluster, session, [n for n in running if verdicts[n].step is None])
+            known = session.declarations.streams(place)
+            vanished = sorted(known - set(self.declared))
+            # At once: a look that fails forgets nobody.
+            kept = self._keep(session, place, known, known | set(self.declared))
+            running, troubles = self._look_after(cluster, session, vanished) if vanished else ([], [])
+            self._keep(session, place, kept, {*running, *self.declared})
+        self._show(known | set(self.declared), {*running, *self.declared})
+        why = "put its file back, or stop it"
+        undeclared = [Trouble(EventKind.UNDECLARED, why, name) for name in running]
+        self.tell(undeclared, {EventKind.UNDECLARED}, "undeclared")
+        metrics.cluster_gauge("undeclared_streams", float(len(running)), self.cluster_conn_id)
+        if troubles:
+            raise AirflowFailException("; ".join(troubles))
+        return running
+
+    def _keep(
+        self, session: ClusterSession, place: Place, before: Collection[str], names: Collection[str]
+    ) -> frozenset[str]:
+        """Keep these names, if they are others than before."""
+        if set(names) != set(before):
+            session.declarations.keep_streams(place, names)
+        return frozenset(names)
+
+    def _show(self, known: Collection[str], names: Collection[str]) -> None:
+        """Let Airflow's store show the names to persons, with those that it alone has: nothing is done about these."""
+        row = self.shown(_STORED)
+        strange = sorted(_names_in(row) - set(known))
+        if strange:
+            self.log.warning(
+                "Only Airflow's store has %s, so nothing is done about them: no supervisor noted in the state_dir that "
+                "they were declared here. If one runs, put its file back, and look at it with `kstream streams status "
+                "NAME`",
+                few(strange, _SHOWN),
+            )
+        shown = sorted({*names, *strange})
+        if shown != row:
+            self._store(shown)
+
+    def _store(self, names: Sequence[str]) -> None:
+        try:
+            tasks.put(asset_uri(self.cluster_conn_id), _STORED, list(names))
+        except Exception as error:
+            if not is_not_named(error):
+                self.log.warning("The known streams can't be stored, so Airflow may show them late: %r", error)
+
+    def _look_after(
+        self, cluster: Cluster, session: ClusterSession, names: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        running, troubles = [], []
+        verdicts = Watch(session).round(names)
+        for name, verdict in verdicts.items():
+            phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
+            if phase is Phase.ENDED:
+                troubles.append(f"{name} is declared no longer, and {verdict.why}")
+            elif phase is not Phase.STOPPED and not _never_was(verdict):
+                running.append(name)
+                self._say(name, verdict)
+        due = [name for name in running if verdicts[name].calls_for_action]
+        troubles += filter(None, [self._act(cluster, session, name) for name in due])
+        troubles += self._look_as_itself(cluster, session, [n for n in running if verdicts[n].step is None])
         return running, troubles
 
     def _look_as_itself(self, cluster: Cluster, watcher: ClusterSession, unseen: Sequence[str]) -> list[str]:
@@ -156,6 +185,12 @@ class VanishedStreamsOperator(TellingOperator):
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+
+
+def _names_in(row: object) -> set[str]:
+    """Return the streams that a row names: anybody may have written it who may edit assets."""
+    names = row if isinstance(row, list) else []
+    return {name for name in names[:_MOST] if isinstance(name, str) and is_stream_name(name)}
 
 
 def _never_was(verdict: Verdict) -> bool:

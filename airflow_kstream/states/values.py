@@ -14,7 +14,7 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Report, Settled
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.model.submission import ExplainedSubmission
-from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted
+from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted, size
 from airflow_kstream.supervise.streams.watch import Verdict
 
 # Batches in the short row: as many as a line in a table can show.
@@ -142,11 +142,14 @@ def report_row(report: Report, lives: Sequence[Life], planned: ExplainedSubmissi
 
 
 def reached_of(row: object) -> Reached:
-    """Return the positions in a stored long row; nowhere if there are none, or something was left out of it."""
-    detail = row.get("detail") if isinstance(row, Mapping) and not row.get("cut") else None
+    """Return the positions in a stored long row; nowhere if there are none, or something was left out of it.
+
+    One that is longer than any of ours says nothing: what it said would be noted in the state_dir.
+    """
+    detail = row.get("detail") if isinstance(row, Mapping) and not row.get("cut") and size(row) <= DETAIL else None
     try:
         return Reached.from_json(detail.get("reached")) if isinstance(detail, Mapping) else NOWHERE
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return NOWHERE
 
 

@@ -19,9 +19,10 @@ class StreamEventTrigger(BaseEventTrigger):
     """A trigger for an AssetWatcher that fires at each begin and each end of an event of a stream, or of its cluster.
 
     The payload is what a notifier gets as `event`: `kind`, `ended`, `cluster`, `stream`, `since`, `until`, `why` and
-    `words`. It asks no server: it reads what the task that watches the stream told, so that both say the same, and a
-    stream whose task does not run has no events. It keeps what it passed on beside that, under a key of its own, so it
-    passes each on once, whatever restarts. What begins and ends between two polls it does not see.
+    `words`. It asks no server: it reads the row of what the task that watches the stream told, and a stream whose task
+    does not run has no events. It keeps what it passed on beside that, under a key of its own, so it passes each on
+    once, whatever restarts. What begins and ends between two polls it does not see. Anybody who may edit assets in
+    Airflow can change both rows, as they can trigger the DAG: an alert is a notifier's business.
 
     Example::
 

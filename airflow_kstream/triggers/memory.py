@@ -59,13 +59,17 @@ class Memory:
         return replace(self, reached=replace(reached, positions=positions))
 
     def recalls(self, stored: Reached) -> Memory:
-        """Return what is known beside what an earlier triggerer stored before it died, perhaps of a later time."""
+        """Return what is known beside what a row says that an earlier triggerer saw before it died.
+
+        Anybody who may edit assets can write a row. So it adds to what is known of the same generation, and replaces
+        and removes nothing: it can make a start ask a person, and allow none.
+        """
         known = self.reached
-        if stored.generation > known.generation:
+        if known == NOWHERE:
             return replace(self, reached=stored)
         if not stored.positions or not stored.concerns(known.generation, known.claim):
             return self
-        return replace(self, reached=replace(known, positions=furthest(stored.positions, known.positions)))
+        return replace(self, reached=replace(known, positions=furthest(known.positions, stored.positions)))
 
     def sees(self, generation: int) -> Memory:
         """Return what is known beside this generation: a doubt concerns the one that ran when the task looked."""

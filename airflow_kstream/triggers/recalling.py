@@ -1,12 +1,13 @@
-"""What an earlier triggerer saw of a stream: one that was killed leaves nothing in its triggers' rows."""
+"""What an earlier triggerer saw of a stream: one that was killed leaves nothing in its triggers' rows.
+
+Anybody who may edit assets can write that, so nothing but positions is read of it, and no wait is decided by one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextvars import Context
-from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +15,6 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_fix
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.stream_state import StreamState
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.states.due import Kind, Subject
 from airflow_kstream.states.recorder import is_not_named
@@ -28,23 +28,9 @@ _PATIENCE = 60.0
 _PAUSE = 60.0
 
 
-@dataclass(frozen=True)
-class Stored:
-    """The furthest positions that were seen of a stream, the time of the last conclusion, and the plan it came to.
-
-    `seen` is None if nothing is stored.
-    """
-
-    reached: Reached = NOWHERE
-    seen: datetime | None = None
-    plan: datetime | None = None
-
-
-_NOTHING = Stored()
-
-
 class Recall:
-    """The stored state of a stream, read beside its first looks; a context manager within which it reads that.
+    """The furthest positions that were seen of a stream, read beside its first looks; a context manager within which it
+    reads them.
 
     What is stored is up to half an hour old. No look waits for it, but what wakes the task does: the task takes an
     older copy of the checkpoint for what it was.
@@ -54,7 +40,7 @@ class Recall:
         self._subject = subject
         self._reading: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
-        self._stored: Stored | None = None
+        self._stored: Reached | None = None
 
     async def __aenter__(self) -> Self:
         self._reading = asyncio.create_task(self._read(), context=Context())
@@ -71,14 +57,14 @@ class Recall:
         return self._stored is not None
 
     @property
-    def stored(self) -> Stored:
+    def reached(self) -> Reached:
         """Return what is known by now."""
-        return self._stored or _NOTHING
+        return self._stored or NOWHERE
 
-    async def awaited(self) -> Stored:
+    async def awaited(self) -> Reached:
         """Return what was stored: within a minute, and as if there were nothing where it can't be read."""
         await self._tried.wait()
-        return self.stored
+        return self.reached
 
     async def _read(self) -> None:
         """Read what is stored, again after each failure; that is nothing if no DAG names the stream's asset."""
@@ -89,8 +75,7 @@ class Recall:
             row: object = await reads(self._row)
         except Exception:
             row = None
-        state = StreamState.from_json(row)
-        self._stored = Stored(reached_of(row), state.seen, state.plan) if state else Stored(reached_of(row))
+        self._stored = reached_of(row)
         self._tried.set()
 
     async def _row(self) -> Any:

@@ -16,6 +16,7 @@ from airflow.sdk import BaseHook
 from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
+from airflow_kstream.notifications.bounds import learn, unread
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
@@ -80,6 +81,7 @@ class Sessions(Generic[SessionsT]):
         return await loop.run_in_executor(self._thread, copy_context().run, self._answer, question, fields)
 
     async def _connection(self) -> ConnectionFields:
+        unread(self._conn_id)
         try:
             connection = await BaseHook.aget_connection(self._conn_id)
         except Exception as error:
@@ -90,7 +92,9 @@ class Sessions(Generic[SessionsT]):
             self._complaint = str(error)
             return self._fields
         self._complaint = ""
-        return fields_of(connection)
+        fields = fields_of(connection)
+        learn(self._conn_id, fields.allow)
+        return fields
 
     def _answer(self, question: Callable[[SessionsT], AnswerT], fields: ConnectionFields) -> AnswerT:
         if self._fields is None or fields.fingerprint() != self._fields.fingerprint():

@@ -10,9 +10,14 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.looks import Reached
+from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.policy_edit import PolicyEdit
 from airflow_kstream.model.stall import Stall
+from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.policy.streams.blocked_restart import held_back
 from airflow_kstream.policy.streams.turns import NO_HURRY
@@ -20,9 +25,8 @@ from airflow_kstream.supervise.streams.story import named
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
-from airflow_kstream.triggers.policy_edits import PolicyEdits, Rules
 from airflow_kstream.triggers.poller import ClusterPoller, Seen
-from airflow_kstream.triggers.recalling import Recall, Stored
+from airflow_kstream.triggers.recalling import Recall
 from airflow_kstream.triggers.recording import Recording
 from airflow_kstream.triggers.shared import shared
 from airflow_kstream.triggers.stream_metrics import publish, publish_events
@@ -57,13 +61,21 @@ class _Clock:
         return None if moment is None else self.host + timedelta(seconds=moment - self.loop)
 
 
+@dataclass(frozen=True)
+class _Pace:
+    """The seconds between two looks, and those without a conclusion that wake the task."""
+
+    every: float
+    blind_after: float
+
+
 class StreamTrigger(BaseTrigger):
     """A trigger that fires when a stream is due for a restart, is to stop or start, or ended, or when nobody sees it.
 
     A healthy one fires nothing, nor does one that is held or stopped. The trigger carries ids, numbers and policies
     only, and reads the rest of the stream's spec on HDFS, from the copy that the claim names or, without one, from the
-    claim, so that a deferred task survives an upgrade. Policies of a stream that a folder declares follow their edits
-    within half an hour. It has no `on_kill`: clearing or marking the task detaches and stops nothing.
+    claim, so that a deferred task survives an upgrade. It has no `on_kill`: clearing or marking the task detaches and
+    stops nothing.
 
     Example::
 
@@ -76,6 +88,8 @@ class StreamTrigger(BaseTrigger):
     :param blind_after_seconds: how long nothing may be concluded before the task is woken to look.
     :param policies: the declared policies as plain data; by default the claim's hold.
     :param memory: a `Memory` as plain data: what was known when the task deferred.
+    :param follows_edits: whether `[kstream] streams_folder` declares the stream. Then an edit of its policies holds
+        from the next look after `undeclared-*` kept it in the state_dir.
     """
 
     def __init__(
@@ -87,6 +101,7 @@ class StreamTrigger(BaseTrigger):
         blind_after_seconds: float = _BLIND_AFTER,
         policies: Mapping[str, Any] | None = None,
         memory: Mapping[str, Any] | None = None,
+        follows_edits: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.cluster_conn_id = cluster_conn_id
@@ -96,6 +111,7 @@ class StreamTrigger(BaseTrigger):
         self.blind_after_seconds = blind_after_seconds
         self.policies = policies
         self.memory = memory
+        self.follows_edits = follows_edits
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {
@@ -106,6 +122,7 @@ class StreamTrigger(BaseTrigger):
             "blind_after_seconds": self.blind_after_seconds,
             "policies": self.policies,
             "memory": self.memory,
+            "follows_edits": self.follows_edits,
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -118,48 +135,51 @@ class StreamTrigger(BaseTrigger):
             plan=clock.to_loop(memory.plan),
             blind_since=clock.passed(memory.blind_since) if memory.blind_since else None,
             wakings=memory.wakings,
-            confirmed=False,
-        )
-        subject = self.cluster_conn_id, self.stream
-        recording, recall = Recording(subject, self.task_instance), Recall(subject)
-        rules = Rules(self.policies, self.every_seconds, self.blind_after_seconds)
-        edits = PolicyEdits(subject, rules, memory)
-        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall, edits:
+        ).handed_on(clock.loop)
+        key = self.cluster_conn_id, self.stream
+        subject, recording, recall = self._subject(memory), Recording(key, self.task_instance), Recall(key)
+        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall:
             while True:
-                rules = self._newest(rules, edits)
-                sight = _confirmed(sight, memory, recall.stored, _Clock.read())
-                every = rules.every if sight.blind_since is None else min(rules.every, _BLIND_EVERY)
-                sight = replace(sight, patience=rules.blind_after)
-                seen = await poller.next_verdict(Subject(self.stream, rules.policies), every, sight)
+                pace = self._pace(subject, memory.edit)
+                every = pace.every if sight.blind_since is None else min(pace.every, _BLIND_EVERY)
+                seen = await poller.next_verdict(subject, every, replace(sight, patience=pace.blind_after))
                 clock, verdict, sight = _Clock.read(), seen.verdict, seen.sight
-                if (verdict.stall or verdict.calls_for_action) and await edits.changed(rules):
-                    # Something is due by former policies: the next look judges by those that hold.
-                    continue
+                self._log_edit(subject, memory, verdict)
                 ensure = memory.stopped and verdict.calls_for_action
-                memory = self._remember(memory.recalls(recall.stored.reached), verdict, sight, clock)
+                memory = self._remember(memory, verdict, sight, clock)
                 before = memory.ledger.kinds
                 memory = replace(memory, ledger=teller.saw(*look(verdict, memory, blind=seen.blind), verdict.notify))
-                publish(*subject, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
-                publish_events(*subject, before, memory.ledger.kinds)
-                recording.saw(verdict, memory, clock.host, recalled=recall.done)
+                publish(*key, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
+                publish_events(*key, before, memory.ledger.kinds)
+                recording.saw(verdict, memory.recalls(recall.reached), clock.host, recalled=recall.done)
                 held = poller.why_held_back(verdict.stall) if verdict.stall else ""
                 logged = self._log_change(seen, clock, logged, held)
                 stall = None if held else verdict.stall
                 if stall and await self._examination_comes(poller, verdict, stall, memory, clock, every):
                     memory = memory.examines(stall, _Clock.read().host)
                 if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
-                    memory = replace(memory.recalls((await recall.awaited()).reached), edit=edits.edit)
-                    yield self._event(seen, memory, ensure=ensure)
+                    memory = replace(memory, ledger=teller.handed_on)
+                    yield self._event(seen, memory, await recall.awaited(), ensure=ensure)
                     return
+
+    def _subject(self, memory: Memory) -> Subject:
+        installation = settings.text("installation") if self.follows_edits else None
+        return Subject(self.stream, self.policies, installation, memory.declared)
+
+    def _pace(self, subject: Subject, edit: PolicyEdit | None) -> _Pace:
+        """Return the pace of the looks by the policies that hold once this edit is known."""
+        policies = subject.by(edit)
+        if edit is None or policies is not edit.policies:
+            return _Pace(self.every_seconds, self.blind_after_seconds)
+        watch: WatchPolicy = read_policies(policies)["watch"]
+        return _Pace(watch.every.total_seconds(), watch.blind_after.total_seconds())
+
+    def _log_edit(self, subject: Subject, memory: Memory, verdict: Verdict) -> None:
+        if verdict.step is not None and subject.by(verdict.edit) != subject.by(memory.edit):
+            self.log.info("%s: its declaration's policies were edited; the edited ones hold from now on", self.stream)
 
     def _teller(self, memory: Memory) -> Teller:
         return Teller(self.cluster_conn_id, self.stream, memory.ledger, declared_notifier(self.policies))
-
-    def _newest(self, rules: Rules, edits: PolicyEdits) -> Rules:
-        """Return the rules that hold from now on, and log it if others held before."""
-        if edits.rules != rules:
-            self.log.info("%s: its declaration's policies were edited; the edited ones hold from now on", self.stream)
-        return edits.rules
 
     async def _turn_comes(
         self, poller: ClusterPoller, verdict: Verdict, memory: Memory, clock: _Clock, every: float
@@ -191,6 +211,8 @@ class StreamTrigger(BaseTrigger):
             blind_since=clock.to_host(sight.unseen_since),
             wakings=sight.wakings,
         )
+        if verdict.step is not None or verdict.edit is not None:
+            memory = replace(memory, edit=verdict.edit)
         if verdict.step is None:
             return memory.failed(verdict.why, clock.host) if verdict.shared else memory
         if memory.blocked and not (verdict.calls_for_action or verdict.freeze or verdict.stall):
@@ -199,12 +221,12 @@ class StreamTrigger(BaseTrigger):
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
         return replace(memory.saw(verdict.reached).sees(verdict.generation), word=verdict.word, stopped=stopped)
 
-    def _event(self, seen: Seen, memory: Memory, *, ensure: bool) -> TriggerEvent:
+    def _event(self, seen: Seen, memory: Memory, recalled: Reached, *, ensure: bool) -> TriggerEvent:
         verdict = seen.verdict
         stalled = verdict.heartbeat.why if memory.stall and verdict.heartbeat else ""
         why = f"{seen.wake}: {verdict.why}" if seen.wake else stalled or verdict.why
         payload = {"stream": self.stream, "why": why, "ensure": ensure, "memory": memory.to_json()}
-        return TriggerEvent(payload)  # type: ignore[no-untyped-call]
+        return TriggerEvent(payload | {"recalled": recalled.to_json()})  # type: ignore[no-untyped-call]
 
     def _log_change(self, seen: Seen, clock: _Clock, logged: tuple[str, ...], held: str) -> tuple[str, ...]:
         """Log a line if something changed, and return the state that the log now shows."""
@@ -248,15 +270,6 @@ class StreamTrigger(BaseTrigger):
             if blind:
                 self.log.error("%s can't be seen, so its task looks: %s", self.stream, seen.wake)
         return state
-
-
-def _confirmed(sight: Sight, memory: Memory, stored: Stored, clock: _Clock) -> Sight:
-    """Return the sight that knows what an earlier watcher concluded, if that is read by now."""
-    if sight.confirmed or stored.seen is None:
-        return sight
-    if memory.declared is not None and stored.seen <= memory.declared:
-        return sight.confirm()
-    return sight.succeed(clock.to_loop(stored.plan))
 
 
 def _calls(verdict: Verdict, memory: Memory, clock: _Clock) -> bool:

@@ -6,51 +6,105 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_kstream import settings
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.event import EventKind, Ledger, Trouble
+from airflow_kstream.model.event import Event, EventKind, Ledger, Trouble
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Settled
-from airflow_kstream.notifications.ledgers import Ledgers
+from airflow_kstream.model.told import WATCHED, ToldSubject
+from airflow_kstream.notifications.bounds import within
+from airflow_kstream.notifications.ledgers import Rows, Subject
 from airflow_kstream.notifications.notifier import configured
 from airflow_kstream.notifications.outbox import Outbox
-from airflow_kstream.policy.events.ledger import compare, newer
+from airflow_kstream.policy.events.ledger import after, compare, joined
 from airflow_kstream.policy.events.signs import Signs, known, troubles
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.triggers.memory import Memory
+from airflow_kstream.triggers.notes import Notes
 
 # Seconds after which a process has looked at all streams of a cluster.
 _LOOKED_AT_ALL = 300.0
+# Seconds for which a teller waits to read what was told, and until it reads again whether more has left.
+_PATIENCE, _AGAIN = 60.0, 15.0
 _RESTS = {Phase.STOPPED, Phase.HELD}
 
 
+@dataclass
+class _Account:
+    """The account of one subject in this process: what has left, and what is known with the events under way."""
+
+    sent: Ledger
+    known: Ledger
+    under_way: int = 0
+
+
 class _Process:
-    """The outbox and the ledgers of this process, for the loop that runs in it."""
+    """The outbox of this process, what it told, and where that is kept, for the loop that runs in it."""
 
     loop: asyncio.AbstractEventLoop | None = None
-    ledgers: Ledgers
+    rows: Rows
     outbox: Outbox
+    accounts: dict[Subject, _Account]
+    _notes: dict[str, Notes]
 
     def here(self) -> Self:
         if self.loop is not asyncio.get_running_loop():
-            self.loop, self.ledgers = asyncio.get_running_loop(), Ledgers()
-            self.outbox = Outbox(self.ledgers.told)
+            self.loop, self.rows, self.outbox = asyncio.get_running_loop(), Rows(), Outbox(self._settled)
+            self.accounts, self._notes = {}, {}
         return self
+
+    def notes(self, subject: Subject) -> Notes:
+        return self._notes.setdefault(subject[0], Notes(subject[0]))
+
+    def tell(
+        self, subject: Subject, notify: NotifyPolicy, before: Ledger, known: Ledger, events: Collection[Event]
+    ) -> None:
+        """Let events leave that make of one ledger the other."""
+        account = self.accounts.get(subject)
+        if account is None or not account.under_way:
+            account = self.accounts[subject] = _Account(before, known)
+        account.known, account.under_way = known, account.under_way + len(events)
+        for event in events:
+            self.outbox.put(notify, event)
+
+    def join(self, subject: Subject, stored: Ledger) -> None:
+        """Take what others had told before this process told something without knowing of it."""
+        if account := self.accounts.get(subject):
+            account.sent, account.known = joined(stored, account.sent), joined(stored, account.known)
+            self._keep(subject, account.sent)
+
+    def _settled(self, event: Event) -> None:
+        subject = event.cluster, event.stream
+        account = self.accounts[subject]
+        account.sent, account.under_way = after(account.sent, event), account.under_way - 1
+        self._keep(subject, account.sent)
+
+    def _keep(self, subject: Subject, ledger: Ledger) -> None:
+        self.rows.put(subject, ledger)
+        self.notes(subject).note(told_subject(subject), ledger)
 
 
 _process = _Process()
 
 
+def told_subject(subject: Subject) -> ToldSubject:
+    """Return the subject of notes on a stream, or with an empty one on the cluster, by those who watch it."""
+    cluster, stream = subject
+    return ToldSubject(settings.text("installation"), cluster, stream, "" if stream else WATCHED)
+
+
 class Teller:
     """A teller of one subject's events: a stream's, or with an empty `stream` the cluster's.
 
-    It is a context manager: within it, it reads the stored ledger, and tells nothing before. `carried` is the
-    ledger that a deferred task carries.
+    It is a context manager: within it, it reads what was told before. It tells nothing until it has, or for a minute;
+    then it tells as if there had been nothing but what it was `carried`, the ledger of a deferred task, and takes what
+    was told into account once it can be read.
     """
 
     def __init__(
@@ -60,6 +114,7 @@ class Teller:
         self._subject = cluster, stream
         self._declared = declared or NotifyPolicy()
         self._loading: asyncio.Task[None] | None = None
+        self._patient_until = 0.0
 
     async def __aenter__(self) -> Self:
         self.load()
@@ -71,8 +126,20 @@ class Teller:
         if self._loading is not None:
             self._loading.cancel()
 
+    @property
+    def handed_on(self) -> Ledger:
+        """Return what a deferred task carries: what has left, and how many events are on their way.
+
+        This process may end before they leave: then the next one tells them.
+        """
+        account = _process.here().accounts.get(self._subject)
+        if account is None or not account.under_way:
+            return self.ledger
+        return replace(account.sent, under_way=account.under_way)
+
     def load(self) -> None:
-        """Begin to read the stored ledger."""
+        """Begin to read what was told."""
+        self._patient_until = asyncio.get_running_loop().time() + _PATIENCE
         self._loading = asyncio.create_task(self._load(), context=Context())
 
     def saw(
@@ -83,23 +150,47 @@ class Teller:
         `kinds` are those that it can judge, `declared` is the notifier that it saw declared, None if it saw none.
         """
         self._declared = declared or self._declared
-        if self._loading is None or not self._loading.done():
+        if self._loading is None:
             return self.ledger
-        self.ledger, events = compare(self.ledger, seen, kinds, datetime.now(UTC), *self._subject)
+        before = self.ledger
+        if not self._loading.done():
+            if self._is_patient():
+                return self.ledger
+            before = replace(before, alone=True, under_way=0)
+        ledger, events = compare(before, seen, kinds, datetime.now(UTC), *self._subject)
         if events:
-            process, notify = _process.here(), self._notifier()
-            process.ledgers.keep(self._subject, self.ledger)
-            for event in events:
-                process.outbox.put(notify, event)
+            self.ledger = ledger
+            _process.here().tell(self._subject, self._notifier(), before, ledger, events)
         return self.ledger
 
+    def _is_patient(self) -> bool:
+        return asyncio.get_running_loop().time() < self._patient_until
+
     async def _load(self) -> None:
-        self.ledger = newer(await _process.here().ledgers.load(self._subject), self.ledger)
+        process = _process.here()
+        account = process.accounts.get(self._subject)
+        if account and account.known.changes >= self.ledger.changes:
+            # Another teller of this process told them: they need not have left.
+            self.ledger = account.known
+        stored = await self._read(process.notes(self._subject))
+        told_meanwhile = self.ledger.alone
+        self.ledger = joined(stored, self.ledger)
+        if told_meanwhile:
+            process.join(self._subject, stored)
+
+    async def _read(self, notes: Notes) -> Ledger:
+        """Read what was told. What was on its way when the ledger was handed on may be noted a moment later."""
+        subject, carried = told_subject(self._subject), self.ledger
+        stored = await notes.read(subject)
+        while carried.under_way and stored.changes < carried.changes + carried.under_way and self._is_patient():
+            await asyncio.sleep(_AGAIN)
+            stored = await notes.read(subject)
+        return stored
 
     def _notifier(self) -> NotifyPolicy:
         # The setting was refused where DAGs are parsed; no watch ends by it.
         with suppress(InvalidInput):
-            return configured(self._declared)
+            return configured(within(self._subject[0], self._declared))
         return NotifyPolicy()
 
 

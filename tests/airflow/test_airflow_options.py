@@ -26,6 +26,7 @@ from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
+from tests.simulated.fleet import FIELDS
 
 STREAM = "name: orders\ncredentials: {mode: ticket}\napplication: /jobs/orders.py\ncheckpoints: [/c]\n"
 OPTIONS = "airflow: {queue: edge, pool: streams, priority: 7, owner: ann, tags: [sales], executor_config: {image: i}}\n"
@@ -157,6 +158,7 @@ def test_airflow_calls_a_declared_notifier_when_a_task_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, text: str
 ) -> None:
     notifiers.forget()
+    monkeypatch.setenv("AIRFLOW_CONN_PROD", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
     for dag in Declarations(kind, tmp_path, monkeypatch).dags_of(text + NOTIFIERS).values():
         assert "refused" not in dag.tags
         DagSerialization.to_dict(dag)

@@ -13,6 +13,7 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
@@ -57,7 +58,7 @@ class Doctor(ClusterDoctorOperator):
 def examine(report: DoctorReport, **fields: Any) -> tuple[str, Any]:
     """Run the task with what is found; return its failure, empty if it is green, and its result."""
     kept = Kept()
-    task = Doctor(task_id="examine", cluster_conn_id="prod", **fields)
+    task = Doctor(task_id="examine", cluster_conn_id=CONNECTION, **fields)
     task.found = report
     try:
         return "", task.execute(cast("Context", {"ti": kept}))
@@ -72,10 +73,10 @@ def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet) -> None:
     begin, end, again = (text for _, text in notifiers.told)
     assert begin == again
     assert begin.startswith(
-        "prod: something will go wrong (rm-privileges): rm-privileges: logs are deleted unread (orders"
+        "simulated: something will go wrong (rm-privileges): rm-privileges: logs are deleted unread (orders"
     )
-    assert end.startswith("prod: it will no longer go wrong (rm-privileges), after ")
-    assert fleet.gauges["kstream.prod.cluster.findings"] == [0, 2, 2, 0, 2]
+    assert end.startswith("simulated: it will no longer go wrong (rm-privileges), after ")
+    assert fleet.gauges["kstream.simulated.cluster.findings"] == [0, 2, 2, 0, 2]
 
 
 def test_a_finding_of_one_more_stream_is_new_for_that_stream(fleet: Fleet) -> None:
@@ -95,17 +96,29 @@ def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(fleet:
     assert fleet.told("rm-privileges: the configuration could not be asked, because http://rm is away") == 1
 
 
+@pytest.mark.parametrize("row", [{}, None, "rubbish", {"rm-privileges:x": [], "rm-privileges": ["orders"]}])
+def test_a_row_that_somebody_wrote_begins_and_ends_no_event(fleet: Fleet, row: object) -> None:
+    """Only whether a run is red goes by the row."""
+    found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,), passed=("yarn-acls",))
+    for report in (found, away, away):
+        examine(report)
+        fleet.store[asset_uri(CONNECTION), "known_findings"] = row
+    assert len(notifiers.told) == 1
+    examine(DoctorReport((), passed=("yarn-acls",)))
+    assert len(notifiers.told) == 2
+
+
 def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet) -> None:
     with pytest.raises(Unavailable, match="the servers told nothing: rm-privileges: the configuration could not"):
         examine(DoctorReport((), (AWAY,), blind=True))
 
 
 def test_what_a_person_accepted_is_no_news(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "prod.yaml").write_text(ACCEPTED)
+    (tmp_path / f"{CONNECTION}.yaml").write_text(ACCEPTED)
     monkeypatch.setenv("AIRFLOW__KSTREAM__DOCTOR_FOLDER", str(tmp_path))
     assert examine(DoctorReport((LOST,)))[0] == ""
     assert notifiers.told == []
-    (tmp_path / "prod.yaml").write_text("accepted: [{finding: x}]")
+    (tmp_path / f"{CONNECTION}.yaml").write_text("accepted: [{finding: x}]")
     assert "accepted.0.by is missing" in examine(DoctorReport((LOST,)))[0]
 
 

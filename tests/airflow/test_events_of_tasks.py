@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from airflow.sdk import Context
@@ -17,6 +20,7 @@ from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.lease import Attribution, Decision, FileCondition, Judgement
 from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
@@ -29,7 +33,7 @@ from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySet
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport
 from tests.airflow import notifiers
-from tests.simulated.fleet import Fleet, context
+from tests.simulated.fleet import FIELDS, Fleet, context
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GOOD = RenewalOutcome.KEPT, TicketState.FRESH
@@ -37,7 +41,36 @@ LATE = RenewalOutcome.FAILED, TicketState.EXPIRED
 EARLY = RenewalOutcome.FAILED, TicketState.FRESH
 
 
-pytestmark = pytest.mark.usefixtures("recording")
+pytestmark = pytest.mark.usefixtures("recording", "worker")
+AWAY = Unavailable("connection refused", tried="ask HDFS", server="http://nn:9870")
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A worker's own folder for what it could not note on HDFS."""
+    monkeypatch.setenv("AIRFLOW_CONN_PROD", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    return tmp_path / "kstream-told"
+
+
+def hdfs_is_away(fleet: Fleet, *requests: str) -> None:
+    def answer(request: str, path: str) -> None:
+        if not requests or request in requests:
+            raise AWAY
+
+    fleet.hdfs.at_request = answer
+
+
+def hdfs_is_back(fleet: Fleet) -> None:
+    fleet.hdfs.at_request = lambda request, path: None
+
+
+def told() -> list[str]:
+    return [text.split(":")[1].split(", after")[0].strip() for _, text in notifiers.told]
+
+
+def notes(fleet: Fleet) -> list[str]:
+    return [path for path in fleet.hdfs.files if "/told.streamer/" in path]
 
 
 class Renew(KerberosTicketRenewOperator):
@@ -89,11 +122,100 @@ def test_each_principal_begins_and_ends_once_over_runs_and_retries(fleet: Fleet)
     renew({"a": LATE, "b": LATE})
     renew({"a": GOOD, "b": LATE})
 
-    assert [text.split(":")[1].split(", after")[0].strip() for _, text in notifiers.told] == [
+    assert told() == [
         "a ticket is not renewed (a)",
         "a ticket is not renewed (b)",
         "the ticket is renewed (a)",
     ]
+
+
+def test_tasks_that_find_nothing_note_nothing(fleet: Fleet) -> None:
+    for _ in range(3):
+        renew({"a": GOOD})
+    assert notes(fleet) == []
+
+
+def test_an_hour_without_hdfs_is_one_message_of_each_worker(
+    fleet: Fleet, worker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is noted on the worker's disk, and on HDFS once that is back; the end is told once."""
+    hdfs_is_away(fleet)
+    for _ in range(6):
+        renew({"a": LATE})
+    assert told() == ["a ticket is not renewed (a)"]
+    assert [file.stat().st_mode & 0o777 for file in (worker, *worker.iterdir())] == [0o700, 0o600]
+    with monkeypatch.context() as another:
+        another.setenv("AIRFLOW_HOME", str(worker.parent / "another"))
+        (worker.parent / "another").mkdir()
+        renew({"a": LATE})
+    assert len(told()) == 2
+    hdfs_is_back(fleet)
+    renew({"a": LATE})
+    assert (len(told()), len(notes(fleet)), [*worker.iterdir()]) == (2, 1, [])
+    with monkeypatch.context() as another:
+        another.setenv("AIRFLOW_HOME", str(worker.parent / "another"))
+        renew({"a": LATE})
+        renew({"a": GOOD})
+    renew({"a": GOOD})
+    assert told()[2:] == ["the ticket is renewed (a)"]
+
+
+def test_an_end_while_hdfs_is_away_is_one_message(fleet: Fleet) -> None:
+    renew({"a": LATE})
+    hdfs_is_away(fleet)
+    renew({"a": LATE})
+    renew({"a": GOOD})
+    assert told()[-1] == "the ticket is renewed (a)"
+    count = len(told())
+    hdfs_is_back(fleet)
+    for _ in range(3):
+        renew({"a": GOOD})
+    assert len(told()) == count
+
+
+def test_hdfs_that_never_answers_holds_up_no_task() -> None:
+    """A thread can't be ended, so it is left behind."""
+    released = threading.Event()
+    with pytest.raises(TimeoutError, match="it has not returned within 0 s"):
+        in_time(0.01, released.wait)
+    released.set()
+    assert in_time(10, lambda: "in time") == "in time"
+
+
+def test_a_quota_costs_no_message_and_no_second_one(fleet: Fleet, worker: Path) -> None:
+    hdfs_is_away(fleet, "write")
+    for _ in range(3):
+        renew({"a": LATE})
+    assert told() == ["a ticket is not renewed (a)"]
+    assert len([*worker.iterdir()]) == 1
+
+
+@pytest.mark.parametrize("what", ["link", "open", "file"])
+def test_a_folder_that_is_not_the_workers_alone_is_not_used(fleet: Fleet, worker: Path, what: str) -> None:
+    """The message leaves, and a warning is all that it costs."""
+    elsewhere = worker.parent / "elsewhere"
+    elsewhere.mkdir(0o700)
+    if what == "link":
+        worker.symlink_to(elsewhere)
+    elif what == "file":
+        worker.write_text("")
+    else:
+        worker.mkdir(0o700)
+        worker.chmod(0o777)
+    hdfs_is_away(fleet)
+    renew({"a": LATE})
+    assert told() == ["a ticket is not renewed (a)"]
+    assert [*elsewhere.iterdir()] == []
+    assert worker.is_file() or [*worker.iterdir()] == []
+    assert fleet.told("What was told can't be noted on this worker either")
+
+
+@pytest.mark.parametrize("key", ["tickets ", "told_tickets_", "told"])
+def test_a_forged_row_suppresses_no_event_of_a_task(fleet: Fleet, key: str) -> None:
+    lasting = [{"kind": "ticket_not_renewed", "about": "a", "since": NOW.isoformat(), "why": "x"}]
+    fleet.store[asset_uri("prod"), key] = {"version": 1, "changes": 10**9, "lasting": lasting}
+    renew({"a": LATE})
+    assert told() == ["a ticket is not renewed (a)"]
 
 
 def test_an_alert_of_a_ticket_is_a_gauge_of_its_principal(fleet: Fleet) -> None:

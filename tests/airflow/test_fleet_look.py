@@ -95,6 +95,19 @@ def test_a_stream_that_nobody_watches_needs_a_hand_after_two_looks(fleet: Fleet)
     assert len(fleet.generations("orders")) == 1
 
 
+def test_a_time_of_the_future_that_somebody_wrote_counts_as_now(fleet: Fleet) -> None:
+    fleet.declare("orders", "sales")
+    for _, app in fleet.generations("orders"):
+        fleet.yarn.end(app.id)
+    runs = Runs(fleet)
+    runs.look()
+    runs.kept = {"orders": ["nobody_watches", 1, "9999-01-01T00:00:00+00:00"], "sales": [{}, "x"], "x" * 9999: 7}
+    assert runs.look() == {}
+    fleet.clock.sleep(1800)
+    fleet.engine.complete_epoch(fleet.specs["sales"])
+    assert runs.look()["orders"]["kind"] == "nobody_watches"
+
+
 def test_a_damaged_claim_needs_a_hand_and_costs_no_other_stream_its_look(fleet: Fleet) -> None:
     fleet.declare("orders", "sales")
     [claim] = [path for path in fleet.hdfs.files if "/orders-" in path and path.endswith("gen-000001")]

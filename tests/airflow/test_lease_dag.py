@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from tests.airflow.declarations import Declarations, form
 
@@ -75,6 +77,22 @@ def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: 
 
     with pytest.raises(ParamValidationError):
         form(dag)[name].resolve(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "approve", "named"),
+    [("/etc", [], "/etc"), ("/data/landing/..", [], "path"), ("/data/landing", ["/etc/a"], "/etc/a")],
+)
+def test_a_run_by_hand_reaches_nothing_that_is_not_declared(
+    declared: Declarations, path: str, approve: list[str], named: str
+) -> None:
+    """The user who starts it chooses its paths; the worker refuses them before it opens a connection."""
+    [dag] = declared.dags_of("paths: [/data/landing]").values()
+    task = dag.task_dict["recover"].unmap({"path": path})
+    task.request, task.only_plan = {"approve": approve}, True
+
+    with pytest.raises(AirflowFailException, match=named):
+        task.execute(cast("Any", {"dag_run": SimpleNamespace(triggering_user_name="mallory")}))
 
 
 @pytest.mark.parametrize(

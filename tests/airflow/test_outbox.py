@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +15,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.event import Event, EventKind
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.notifications import outbox as outboxes
-from airflow_kstream.notifications.notifier import configured, require_usable
-from airflow_kstream.notifications.outbox import AT_ONCE, Outbox
+from airflow_kstream.notifications.notifier import configured, notify_now, require_usable
+from airflow_kstream.notifications.outbox import AT_ONCE, Outbox, context_of
 from airflow_kstream.policy.events.bundles import MOST
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE
@@ -116,6 +117,19 @@ def test_a_notifier_runs_in_a_thread_of_its_own(name: str, counts: dict[str, int
 
     run(story(), HastyLoop())
     assert notifiers.told == [("x", begin("orders").words)]
+
+
+@pytest.mark.parametrize("form", ["html", "mrkdwn"])
+def test_a_notifier_can_have_the_whole_message_escaped(form: str, counts: dict[str, int]) -> None:
+    strange = replace(begin("orders"), why="<!channel> & a link")
+    notify = NotifyPolicy(f"{HERE}.Recording", {"text": f"{{{{ event.{form} }}}} {{{{ events[1].{form} }}}}"})
+
+    notify_now(notify, context_of((begin("prices"), strange)))
+
+    [(_, text)] = notifiers.told
+    assert "prod/prices: it runs" in text
+    assert "And so for 1 more: prod/orders" in text
+    assert text.endswith("&lt;!channel&gt; &amp; a link")
 
 
 def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(counts: dict[str, int]) -> None:

@@ -146,7 +146,7 @@ def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, how: str) -> None:
 
     fleet.live(story)
     assert [number for number, _ in fleet.generations("orders")] == [1, 2]
-    assert fleet.told("can't be stored") == 1, "one line for each kind of failure"
+    assert fleet.told("What was seen of streams can't be stored") == 1, "one line for each kind of failure"
 
 
 def test_a_fleet_is_current_again_after_the_triggerer_died(fleet: Fleet) -> None:
@@ -225,6 +225,69 @@ def test_a_task_that_is_cleared_knows_what_the_triggerer_saw(fleet: Fleet) -> No
     fleet.live(story)
     assert [number for number, _ in fleet.generations("orders")] == [1]
     assert fleet.told("older than it was: batch 0 is planned")
+
+
+def forged_rows(fleet: Fleet) -> dict[str, object]:
+    """Return what somebody who may edit assets can write where a triggerer keeps what it saw."""
+    now, claim = fleet.clock.now(), "nonceorders"
+
+    def detail(**reached: object) -> dict[str, object]:
+        known = {"generation": 1, "claim": claim, "positions": {"/data/orders": [None, -1, -1]}}
+        return {"version": 1, "seen": (now + timedelta(days=9999)).isoformat(), "detail": {"reached": known | reached}}
+
+    return {
+        "no mapping": "rubbish",
+        "no positions": detail(positions=["x"]),
+        "no number": detail(generation=float("inf")),
+        "a higher generation": detail(generation=99, positions={"/data/orders": ["q", 10**9, 10**9]}),
+        "another claim": detail(claim="another", positions={"/data/orders": ["q", 10**9, 10**9]}),
+        "lower positions": detail(),
+        "no claim": detail(claim="", positions={"/data/orders": [None, -1, -1]}),
+        "other checkpoints": detail(positions={"/data/sales": ["q", 10**9, 10**9]}),
+        "huge": detail(positions={f"/data/{number}": ["q", 1, 1] for number in range(20_000)}),
+    }
+
+
+@pytest.mark.parametrize("kind", [Kind.VERDICT, Kind.DETAIL])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "no mapping",
+        "no positions",
+        "no number",
+        "a higher generation",
+        "another claim",
+        "lower positions",
+        "no claim",
+        "other checkpoints",
+        "huge",
+    ],
+)
+def test_a_row_that_somebody_wrote_neither_wakes_nor_delays_a_task(fleet: Fleet, what: str, kind: Kind) -> None:
+    """Nor hides it what was seen: a checkpoint that is older than it was keeps the job from its start."""
+    fleet.declare("orders", "sales", watch=CALM)
+
+    async def story() -> None:
+        await some_hours(fleet)
+        fleet.store[asset_uri(CONNECTION, "orders"), kind.value] = forged_rows(fleet)[what]
+        fleet.restart_triggerer()
+        await asyncio.sleep(5 * MINUTE)
+        assert fleet.wakings == []
+        preempt(fleet)
+        await asyncio.sleep(10 * MINUTE)
+        assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+        fleet.engine.complete_epoch(fleet.specs["orders"])
+        fleet.engine.complete_epoch(fleet.specs["orders"])
+        await asyncio.sleep(5 * MINUTE)
+        fleet.store[asset_uri(CONNECTION, "orders"), kind.value] = forged_rows(fleet)[what]
+        restore_the_first_batch(fleet)
+        preempt(fleet)
+        await asyncio.sleep(60 * MINUTE)
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("older than it was: batch 0 is planned")
+    assert max(len(text) for text, _ in fleet.hdfs.files.values()) < 50_000, "no such row is noted in the state_dir"
 
 
 def test_a_deferred_tasks_report_follows_what_is_seen(fleet: Fleet, reports: dict[str, Any]) -> None:

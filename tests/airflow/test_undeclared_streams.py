@@ -124,7 +124,7 @@ def test_one_that_is_dead_fails_its_task_with_the_way_out(fleet: Fleet, how: Cal
 
 
 def test_one_whose_file_is_gone_fails_its_run_once_anything_is_due(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders")
     assert runs.run() == ["orders"]
     fleet.clock.ahead += 0.8 * ONE_WEEK

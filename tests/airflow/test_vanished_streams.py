@@ -8,14 +8,16 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kstream.model.errors import Denied
+from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.declarations import KeptKind, Place, written_streams
+from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
 from airflow_kstream.model.stream import ProxyUserCredentials
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow import notifiers
 from tests.simulated.fleet import CONNECTION, Fleet
-from tests.simulated.servers import ONE_WEEK
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 UNDECLARED = "kstream.simulated.cluster.undeclared_streams"
 
@@ -26,27 +28,29 @@ def fleet(fleet: Fleet) -> Fleet:
     return fleet
 
 
-class Runs:
-    """The runs of the task that looks after them, and the XCom of the last one."""
+PLACE = Place("", CONNECTION)
+OWN = f"{CLUSTER.state_dir}/declared.streamer"
+FILE = f"{OWN}/{PLACE.file_name(KeptKind.STREAMS)}"
+ROW = (asset_uri(CONNECTION), "known_streams")
 
-    def __init__(self) -> None:
-        self.known: list[str] | None = None
+
+class Runs:
+    """The runs of the task that looks after them."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    @property
+    def known(self) -> list[str]:
+        return sorted(self._fleet.session.declarations.streams(PLACE))
 
     def run(self, *declared: str) -> list[str]:
         task = VanishedStreamsOperator(task_id="look_after", declared=declared, cluster_conn_id=CONNECTION)
-        return task.execute(cast("Context", {"ti": self}))
-
-    def xcom_pull(self, *, task_ids: str, key: str, map_indexes: int, include_prior_dates: bool) -> Any:
-        assert (task_ids, key, map_indexes, include_prior_dates) == ("look_after", "known", -1, True)
-        return self.known
-
-    def xcom_push(self, key: str, value: list[str]) -> None:
-        assert key == "known"
-        self.known = value
+        return task.execute(cast("Context", {}))
 
 
 def test_a_stream_whose_file_is_gone_is_restarted_at_its_horizon(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     assert runs.run("orders", "sales") == []
     assert runs.run("sales") == ["orders"]
     assert fleet.gauges[UNDECLARED] == [0, 1]
@@ -60,25 +64,29 @@ def test_a_stream_whose_file_is_gone_is_restarted_at_its_horizon(fleet: Fleet) -
 
 
 def test_a_stopped_stream_is_forgotten(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
-    for _, app in fleet.generations("orders"):
-        fleet.yarn.end(app.id)
-    set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "its file is gone")
+    stop(fleet, "orders")
     assert runs.run("sales") == []
     assert runs.known == ["sales"]
 
 
+def stop(fleet: Fleet, name: str) -> None:
+    for _, app in fleet.generations(name):
+        fleet.yarn.end(app.id)
+    set_desired(fleet.run_of(name), DesiredState.STOPPED, "its file is gone")
+
+
 def test_a_stream_that_was_never_started_is_forgotten(fleet: Fleet) -> None:
     """Its DAG was paused for as long as its file was there."""
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales", "draft")
     assert runs.run("orders", "sales") == []
     assert runs.known == ["orders", "sales"]
 
 
 def test_a_stream_that_ended_fails_one_run_and_is_not_started_again(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
     for _, app in fleet.generations("orders"):
         fleet.yarn.end(app.id)
@@ -89,7 +97,7 @@ def test_a_stream_that_ended_fails_one_run_and_is_not_started_again(fleet: Fleet
 
 
 def test_servers_that_are_away_make_it_forget_nothing(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
     fleet.yarn.away = True
     assert runs.run("sales") == ["orders"]
@@ -97,15 +105,128 @@ def test_servers_that_are_away_make_it_forget_nothing(fleet: Fleet) -> None:
     assert fleet.told("orders is declared no longer and is not seen: ") == 1
 
 
-@pytest.mark.parametrize("lost", ["its asset's state", "the newest XCom"])
-def test_what_it_knows_is_kept_in_two_places(fleet: Fleet, lost: str) -> None:
-    runs = Runs()
+def test_namenodes_that_are_away_for_an_hour_make_it_forget_nothing(fleet: Fleet) -> None:
+    runs = Runs(fleet)
     runs.run("orders", "sales")
-    if lost == "the newest XCom":
-        runs.known = None
-    else:
-        fleet.store.clear()
+
+    def refuse(request: str, path: str) -> None:
+        raise Unavailable("connection refused", tried=request, server="http://nn:9870")
+
+    answers, fleet.hdfs.at_request = fleet.hdfs.at_request, refuse
+    for _ in range(12):
+        with pytest.raises(Unavailable):
+            runs.run("sales")
+    fleet.hdfs.at_request = answers
     assert runs.run("sales") == ["orders"]
+    assert runs.known == ["orders", "sales"]
+
+
+def test_a_look_that_fails_forgets_nobody(fleet: Fleet) -> None:
+    """What was declared since is known all the same."""
+    runs = Runs(fleet)
+    runs.run("orders")
+
+    def fail(request: str, tag: str) -> None:
+        raise RuntimeError("a defect")
+
+    answers, fleet.yarn.at_request = fleet.yarn.at_request, fail
+    with pytest.raises(RuntimeError, match="a defect"):
+        runs.run("sales")
+    fleet.yarn.at_request = answers
+    assert runs.run("sales") == ["orders"]
+    assert runs.known == ["orders", "sales"]
+
+
+def test_while_nothing_changes_it_writes_nothing(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    writes: list[str] = []
+    runs.run("orders", "sales")
+    fleet.at_tasks_write = writes.append
+    fleet.hdfs.at_request = lambda request, path: writes.append(path) if request in {"write", "rename"} else None
+    for _ in range(5):
+        runs.run("orders", "sales")
+    assert [path for path in writes if "told" not in path] == []
+
+
+FORGED_ROWS: list[Any] = [
+    ["by-hand"],
+    ["by-hand", "orders", "sales"],
+    [],
+    None,
+    "by-hand",
+    {"by-hand": 1},
+    [None, 7, ["by-hand"], "../by-hand", "by-hand\nWARNING all is well", "a" * 100_000],
+    [f"s{number}" for number in range(100_000)],
+    float("inf"),
+]
+
+
+@pytest.mark.parametrize("row", FORGED_ROWS, ids=range(len(FORGED_ROWS)))
+def test_a_row_that_somebody_wrote_starts_and_restarts_nothing(fleet: Fleet, row: object) -> None:
+    """By-hand is due for a restart, and nobody's folder declares it."""
+    runs = Runs(fleet)
+    runs.run("sales", "orders")
+    fleet.clock.ahead += 0.8 * ONE_WEEK
+    fleet.store[ROW] = row
+    assert runs.run("sales") == ["orders"]
+    assert runs.known == ["orders", "sales"]
+    assert [number for number, _ in fleet.generations("by-hand")] == [1]
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    for _, app in fleet.generations("by-hand"):
+        fleet.yarn.end(app.id)
+    assert runs.run("sales") == ["orders"]
+    assert len(fleet.generations("by-hand")) == 1
+
+
+def test_a_name_that_only_the_store_has_is_listed_for_a_person(fleet: Fleet) -> None:
+    """Until its file is back. As where the state_dir was lost."""
+    runs = Runs(fleet)
+    runs.run("orders", "sales")
+    fleet.hdfs.delete(FILE)
+    assert runs.run("sales") == []
+    assert runs.run("sales") == []
+    assert fleet.told("Only Airflow's store has orders, so nothing is done about them") == 2
+    assert fleet.told("put its file back, and look at it with `kstream streams status NAME`") == 2
+    assert fleet.store[ROW] == ["orders", "sales"]
+    runs.run("orders", "sales")
+    assert runs.run("sales") == ["orders"]
+    assert fleet.told("Only Airflow's store has orders") == 2
+
+
+def test_what_a_stranger_keeps_is_looked_after_by_nobody(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    runs.run("sales")
+    fleet.hdfs.modes |= {CLUSTER.state_dir: "1777", OWN: "777"}
+    text = written_streams(PLACE, ["by-hand", "orders"], "streamer@EXAMPLE.COM")
+    with fleet.hdfs.as_user("mallory"):
+        for folder in ("declared.mallory", "declared.streamer.2"):
+            fleet.hdfs.make_folder(f"{CLUSTER.state_dir}/{folder}", "755")
+            fleet.hdfs.write(f"{CLUSTER.state_dir}/{folder}/{FILE.rpartition('/')[2]}", text)
+        fleet.hdfs.delete(FILE)
+        fleet.hdfs.write(FILE, text)
+    assert runs.known == []
+    assert runs.run("sales") == []
+
+
+def test_a_new_principal_of_the_connection_takes_over_what_its_former_one_kept(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    runs.run("orders", "sales")
+    fleet.hdfs.write(f"{CLUSTER.state_dir}/supervisors", "backup\n")
+    fleet.hdfs.modes[CLUSTER.state_dir] = "1777"
+    with fleet.hdfs.as_user("backup"):
+        assert runs.run("sales") == ["orders"]
+        stop(fleet, "orders")
+        assert runs.run("sales") == []
+        assert runs.known == ["sales"], "what its former one kept counts no longer"
+
+
+def test_another_installation_looks_after_its_own(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(fleet)
+    runs.run("orders", "sales")
+    # The name of an installation is a setting of Airflow's.
+    monkeypatch.setenv("AIRFLOW__KSTREAM__INSTALLATION", "test")
+    assert runs.run("by-hand") == []
+    assert runs.run() == ["by-hand"]
 
 
 @pytest.fixture
@@ -121,7 +242,7 @@ def blind_watcher(fleet: Fleet) -> None:
 
 @pytest.mark.usefixtures("blind_watcher")
 def test_one_that_its_watcher_does_not_see_is_restarted_by_its_own_user(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
     assert runs.run() == ["orders", "sales"]
     assert len(fleet.generations("orders")) == 1
@@ -133,7 +254,7 @@ def test_one_that_its_watcher_does_not_see_is_restarted_by_its_own_user(fleet: F
 
 @pytest.mark.usefixtures("blind_watcher")
 def test_servers_that_are_away_are_asked_once(fleet: Fleet) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
     fleet.yarn.away = True
     assert runs.run() == ["orders", "sales"]
@@ -143,7 +264,7 @@ def test_servers_that_are_away_are_asked_once(fleet: Fleet) -> None:
 @pytest.mark.usefixtures("blind_watcher")
 def test_one_that_nobody_may_see_fails_its_run(fleet: Fleet) -> None:
     fleet.declare("theirs", credentials=ProxyUserCredentials("etl"))
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "theirs")
     fleet.refusal = Denied("etl may not be impersonated", tried="list applications")
     with pytest.raises(AirflowFailException, match=r"^theirs .*, and nobody sees it: .*impersonated"):
@@ -153,7 +274,7 @@ def test_one_that_nobody_may_see_fails_its_run(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_held_stream_is_called_held_whether_it_runs_or_not(fleet: Fleet, *, dead: bool) -> None:
-    runs = Runs()
+    runs = Runs(fleet)
     runs.run("orders", "sales")
     for _, app in fleet.generations("orders") if dead else ():
         fleet.yarn.end(app.id)
@@ -165,7 +286,7 @@ def test_a_held_stream_is_called_held_whether_it_runs_or_not(fleet: Fleet, *, de
 def test_somebody_hears_once_of_a_stream_that_runs_undeclared(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Recording")
     notifiers.forget()
-    runs = Runs()
+    runs = Runs(fleet)
     for declared in (["orders", "sales"], ["sales"], ["sales"], ["orders", "sales"]):
         runs.run(*declared)
 
@@ -176,12 +297,13 @@ def test_somebody_hears_once_of_a_stream_that_runs_undeclared(fleet: Fleet, monk
 
 def test_a_notifier_that_hangs_or_raises_fails_no_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     # A worker waits in a real thread, for half a minute.
-    monkeypatch.setattr("airflow_kstream.notifications.tasks.DEADLINE", 0.1)
+    monkeypatch.setattr("airflow_kstream.notifications.tasks.DEADLINE", 1.0)
     for name in ("Hanging", "Raising"):
         notifiers.forget()
         fleet.store.clear()
+        fleet.hdfs.delete(f"{CLUSTER.state_dir}/told.streamer", recursive=True)
         monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.{name}")
-        runs = Runs()
+        runs = Runs(fleet)
         runs.run("orders", "sales")
         assert runs.run("sales") == ["orders"]
         assert runs.run("sales") == ["orders"]

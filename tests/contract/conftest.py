@@ -14,6 +14,7 @@ from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.live.streams import (
+    PUSHABLE_BY_HAND,
     at_pace,
     await_commits,
     await_that,
@@ -41,8 +42,8 @@ class Living:
 
 @pytest.fixture(scope="package")
 def living(minicluster: Minicluster) -> Iterator[Living]:
-    """A stream without a keytab, past its first commit, whose driver takes tokens. Its batches are rare."""
-    spec = at_pace(rate_stream("living", TicketCredentials(refresh=True)), 10)
+    """A stream without a keytab, past its first commit, that takes tokens, also by hand. Its batches are rare."""
+    spec = at_pace(rate_stream("living", TicketCredentials(refresh=True), conf=PUSHABLE_BY_HAND), 10)
     with reconciler(minicluster, spec) as supervisor:
         session = supervisor.session
         app = supervisor.run().application or ""

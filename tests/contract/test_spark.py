@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.clients.spark_rpc import DriverRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster_facts import DriverFacts, EffectiveConf
 from airflow_kstream.model.contract import pushes
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.fresh_token import credentials_file
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.thread_dump import DRIVER
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
-from airflow_kstream.supervise.tokens.push import push_by_hand
+from airflow_kstream.supervise.streams.token_pushes import fresh_tokens
+from airflow_kstream.supervise.tokens.push import push_by_hand, push_to_driver
 from tests.contract.conftest import Living
-from tests.live.streams import await_that, look
-from tests.live.token_pushes import push
+from tests.live.streams import await_that, cluster, look
+from tests.live.token_pushes import lay, push, why_refused
+from tests.simulated.lying_driver import LyingDriver
 
 
 @pytest.fixture
@@ -123,6 +132,43 @@ def test_a_driver_answers_a_push_and_its_executors_use_the_tokens(living: Living
     assert "executors use them" in push(supervisor)
     assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()
     assert session.yarn.application(living.application).alive
+
+
+def test_a_younger_token_with_a_wrong_password_replaces_no_good_one(living: Living) -> None:
+    """Its identifier is the true one. The good one that comes next is used."""
+    supervisor = living.supervisor
+    before = pushes(supervisor.subject.folder.names(), 1).confirmed
+    (good,) = fresh_tokens(supervisor.subject, look(supervisor.session, supervisor.spec).claim)
+    broken = replace(good, password=SecretBytes(b"p" * 20))
+    why = why_refused(supervisor, lay(supervisor, credentials_file((broken,)).reveal()))
+    assert "the NameNode does not take the token for ha-hdfs:kstream: " in why
+    assert "Mismatched response" in why
+    assert pushes(supervisor.subject.folder.names(), 1).confirmed == before
+    assert "executors use them" in push(supervisor)
+    assert supervisor.session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()
+
+
+@pytest.mark.parametrize("named", ["gateway", "hdfs"])
+def test_no_token_is_made_for_an_application_of_somebody_else(
+    minicluster: Minicluster, living: Living, named: str
+) -> None:
+    """Its driver says that it has the pusher's own token, or one of HDFS's superuser by way of the pusher."""
+    gateway = Identity(minicluster.principal("gateway"), str(minicluster.keytab("gateway")))
+    owner, real_user = (gateway.principal, "") if named == "gateway" else (named, gateway.principal)
+    driver = LyingDriver(owner, real_user, "ha-hdfs:kstream")
+    with cluster(minicluster) as opened, open_session(opened, gateway) as session:
+        app = session.yarn.application(living.application)
+        made_before = minted(session)
+        with pytest.raises(Denied, match=f"YARN runs it as {getuser()}, and the token would be {named}'s"):
+            push_to_driver(session, app, cast(DriverRpc, driver), "ha-hdfs:kstream", shorten=True)
+        assert (minted(session), driver.sent) == (made_before + 1, [])
+
+
+def minted(session: ClusterSession) -> int:
+    """Make a token; return its number, which counts all of the cluster's."""
+    token = mint_at(session.cluster.default_fs, session.cluster, session.identity)
+    cancel_at(token.issuer, session.cluster, session.identity, token.identifier)
+    return token.read.sequence_number
 
 
 def test_a_driver_takes_tokens_over_its_own_rpc_too(living: Living) -> None:

@@ -75,12 +75,12 @@ TICKET_STREAM = replace(
 PRIVILEGED: dict[str, Any] = {
     "namenode": conf("namenode", hadoop__proxyuser__yarn__hosts="*", hadoop__proxyuser__yarn__groups="*"),
     "resourcemanager": conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="true"),
-    "nodemanager": conf("nodemanager", yarn__nodemanager__recovery__enabled="true"),
+    "nodemanager": conf("nodemanager", yarn__nodemanager__recovery__enabled="true", yarn__http__policy="HTTPS_ONLY"),
 }
 IN_ORDER = ClusterFacts(
     now=NOW,
-    resourcemanagers=("http://rm1", "http://rm2"),
-    namenodes=("http://nn1", "http://nn2"),
+    resourcemanagers=("https://rm1", "https://rm2"),
+    namenodes=("https://nn1", "https://nn2"),
     nameservice="kstream",
     namenode_version=HadoopVersion("3.5.0"),
     datanodes=(HadoopVersion("3.5.0"),),

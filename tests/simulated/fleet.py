@@ -30,7 +30,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.generation import Position, StreamId
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.notifications import ledgers, outbox, tasks
+from airflow_kstream.notifications import ledgers, outbox, task_notes, tasks
 from airflow_kstream.operators import (
     fleet_look,
     housekeeping,
@@ -60,10 +60,9 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.supervise.tokens import expiry
-from airflow_kstream.triggers import policy_edits as edits_read
+from airflow_kstream.triggers import notes, telling
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
-from airflow_kstream.triggers import telling
 from airflow_kstream.triggers.streams import StreamTrigger
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC
@@ -150,6 +149,8 @@ class Fleet:
         self.ended: dict[str, object] = {}
         self.gauges: dict[str, list[float]] = defaultdict(list)
         self.refused: set[str] = set()
+        # Which no folder declares.
+        self.of_own_dags: set[str] = set()
         # What becomes of a session as a stream's own user, who is not the connection's.
         self.refusal: KstreamError | None = None
         self.opening: Callable[[], None] = lambda: None
@@ -180,7 +181,7 @@ class Fleet:
 
     def _parts(self) -> Iterator[tuple[Any, str, Any]]:
         """Yield what is simulated: the module or class, the name in it, and what stands for it."""
-        workers = operators, vanished_streams, stream_control, fleet_look, housekeeping, token_look
+        workers = operators, vanished_streams, policy_edits, stream_control, fleet_look, housekeeping, token_look
         clock = self._host_clock()
         yield tickets, "acquire", lambda identity, cache: timedelta(hours=10)
         yield time, "sleep", self.clock.sleep
@@ -192,10 +193,9 @@ class Fleet:
         yield ledgers, "put", self._write_store
         yield tasks, "get", lambda uri, key: self.store.get((uri, key))
         yield tasks, "put", self._write_as_task
-        yield tasks, "delete", lambda uri, key: self.store.pop((uri, key), None)
         yield outbox, "in_thread", self._notifiers_thread
-        yield polling, "open_session", self._triggerers_session
-        yield from ((module, "open_session", self.workers_session) for module in (*workers, acting))
+        yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes))
+        yield from ((module, "open_session", self.workers_session) for module in (*workers, acting, task_notes))
         for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
             yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
         for module in (operators, vanished_streams, stream_control):
@@ -308,16 +308,30 @@ class Fleet:
             trigger.cancel()
         for known in (polling._clusters, polling._environments, polling._turns, polling._together, polling._tellers):
             cast("dict[str, object]", known).clear()
-        telling._process = telling._Process()
-        edits_read._process = edits_read._Process()
+        self._end_what_tells()
         recorder._process = recorder._Process()
+
+    def _end_what_tells(self) -> None:
+        """Lose what was about to be told or noted."""
+        killed, telling._process = telling._process, telling._Process()
+        if killed.loop is self.loop:
+            under_way = [killed.outbox._rounds, *killed.outbox._leaving]
+            under_way += [task for each in killed._notes.values() for task in (each._reader, each._writer)]
+            for task in under_way:
+                if task is not None:
+                    task.cancel()
 
     def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
         if spec.name in self.refused:
             return ClaimedStreamOperator(
-                task_id="keep", name=spec.name, refusal="it is not YAML", cluster_conn_id=CONNECTION
+                task_id="keep",
+                name=spec.name,
+                refusal="it is not YAML",
+                cluster_conn_id=CONNECTION,
+                follows_edits=True,
             )
-        return SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=spec)
+        follows = spec.name not in self.of_own_dags
+        return SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=spec, follows_edits=follows)
 
     def _worked(self, name: str, work: Callable[[], object]) -> TaskDeferred | None:
         try:

@@ -26,7 +26,7 @@ from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.tokens.push import push_by_hand
-from tests.live.streams import await_commits, rate_stream, reconciler
+from tests.live.streams import PUSHABLE_BY_HAND, await_commits, rate_stream, reconciler
 from tests.simulated.spark_homes import executable
 from tests.wheel import ROOT
 
@@ -124,7 +124,7 @@ def test_a_stream_with_a_secret_commits_and_takes_a_token_by_hand(
     # The minicluster's own confs name the jars of pip's Spark.
     own = {"spark.yarn.jars": f"local:{home}/jars/*"}
     own |= {f"spark.{role}.extraClassPath": f"{home}/jars" for role in ("driver", "executor")}
-    spec = rate_stream("by-spark-3", TicketCredentials(), conf=own | secret)
+    spec = rate_stream("by-spark-3", TicketCredentials(), conf=own | secret | PUSHABLE_BY_HAND)
     with reconciler(minicluster, spec) as supervisor:
         run = replace(supervisor.subject, engine=SparkEngine(spark_submit=client))
         older = Reconciler(run, tell=lambda line: None)

@@ -36,6 +36,8 @@ READERS = (
         "supervise/clusters/orders.py", 2, "Orders: the owner of each order decides; old ones of our own are deleted"
     ),
     Reader("supervise/clusters/copies.py", 1, "Copies: only those that a supervisor owns"),
+    Reader("supervise/clusters/declarations.py", 1, "Declarations: only files that a supervisor owns"),
+    Reader("supervise/clusters/told.py", 2, "Told: only notes of our own user and of supervisors"),
     Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
     Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
     Reader(
@@ -43,7 +45,7 @@ READERS = (
     ),
     Reader("supervise/streams/hand_over.py", 1, "owners are what it shows, strangers' too; it changes nothing"),
     Reader(
-        "supervise/streams/housekeeping.py", 5, "old drafts of anybody, our own files, and what StreamFolder judged"
+        "supervise/streams/housekeeping.py", 6, "old drafts of anybody, our own files, and what StreamFolder judged"
     ),
     Reader("supervise/streams/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
     Reader(

@@ -39,6 +39,11 @@ def require_readable(path: Path) -> None:
         raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
 
 
+def real_path(path: str) -> str:
+    """Return where a path leads on this host, once its symlinks and '..' are followed; what is missing, as it is."""
+    return os.path.realpath(path)
+
+
 def is_special(path: Path) -> bool:
     """Return True if it exists and is not a regular file: a library that opens a pipe waits forever."""
     try:

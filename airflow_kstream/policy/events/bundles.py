@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_kstream.model.event import Event
+from airflow_kstream.model.printable import printable_line
 
 # Seconds that the first event of a kind waits for others, and that one of a storm may wait.
 FIRST, LONGEST = 20.0, 900.0
@@ -61,8 +62,12 @@ class Bundles:
         return min((bundle.due for bundle in self.waiting.values()), default=None)
 
     @property
+    def count(self) -> int:
+        return sum(len(bundle.events) for bundle in self.waiting.values())
+
+    @property
     def full(self) -> bool:
-        return sum(len(bundle.events) for bundle in self.waiting.values()) >= MOST
+        return self.count >= MOST
 
     def add(self, notifier: Hashable, event: Event, now: float) -> Bundles:
         """Return the bundles with this event; an end takes back a begin that still waits."""
@@ -99,7 +104,7 @@ def words(events: tuple[Event, ...], shown: int = 20) -> str:
     names = [each.about or each.subject for each in others]
     more = len(names) - shown
     listed = ", ".join([*names[:shown], *([f"{more} more"] if more > 0 else [])])
-    return f"{first.words}. And so for {len(others)} more: {listed}"
+    return f"{first.words}. And so for {len(others)} more: {printable_line(listed)}"
 
 
 def _same(begin: Event, end: Event) -> bool:

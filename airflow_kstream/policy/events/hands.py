@@ -125,13 +125,13 @@ def pending_from_json(data: object) -> dict[str, Pending]:
 
 
 def pending(looks: Mapping[str, Look], before: Mapping[str, Pending], now: datetime) -> dict[str, Pending]:
-    """Return what each stream waits for now; `before` is what the last look kept."""
+    """Return what each stream waits for now; `before` is what the last look kept, and a time of the future no time."""
     kept = {}
     for name, look in looks.items():
         if kind := _waits_for(look):
             new = Pending(kind, look.generation, now)
             old = before.get(name, new)
-            kept[name] = old if (old.kind, old.generation) == (kind, look.generation) else new
+            kept[name] = old if (old.kind, old.generation) == (kind, look.generation) and old.since <= now else new
     return kept
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 
 from airflow_kstream.model.event import Event, EventKind, Lasting, Ledger, Over, Trouble
 
@@ -32,14 +33,37 @@ def compare(
         return told, ()
     ends = [Event(each.kind, cluster, stream, each.since, each.why, each.about, until=now) for each in over]
     begins = [Event(trouble.kind, cluster, stream, now, trouble.why, trouble.about) for trouble in new]
-    lasting = {key: each for key, each in told.lasting.items() if each not in over}
-    lasting |= {event.key: Lasting(event.kind, event.since, event.why, event.about) for event in begins}
-    past = (*told.past, *(Over(each.kind, each.since, now, each.why, each.about) for each in over))[-_KEPT:]
-    return Ledger(lasting, told.changes + len(ends) + len(begins), past), (*ends, *begins)
+    events = (*ends, *begins)
+    return reduce(after, events, told), events
 
 
-def newer(stored: Ledger, carried: Ledger) -> Ledger:
-    """Return the ledger that knows more. One of them may be lost: the stored one is a cache, a retry carries none."""
-    more = stored if stored.changes > carried.changes else carried
-    past = sorted({*stored.past, *carried.past}, key=lambda event: event.until)
-    return replace(more, past=tuple(past[-_KEPT:]))
+def after(told: Ledger, event: Event) -> Ledger:
+    """Return the ledger once this event was told, too."""
+    lasting = {key: each for key, each in told.lasting.items() if key != event.key}
+    past = told.past
+    if event.until is None:
+        lasting[event.key] = Lasting(event.kind, event.since, event.why, event.about)
+    else:
+        past = (*past, Over(event.kind, event.since, event.until, event.why, event.about))[-_KEPT:]
+    return replace(told, lasting=lasting, changes=told.changes + 1, past=past)
+
+
+def joined(stored: Ledger, carried: Ledger) -> Ledger:
+    """Return what was told in all: by what is stored, and by what a task or a process carried on.
+
+    The one with more changes continues the other, unless the carried one was continued alone: then what lasts by either
+    of them lasts, but what the other one saw end.
+    """
+    past = tuple(sorted({*stored.past, *carried.past}, key=lambda event: event.until)[-_KEPT:])
+    if not carried.alone:
+        more = stored if stored.changes > carried.changes else carried
+        return replace(more, past=past, under_way=0)
+    lasting = {**_not_over(carried, stored), **_not_over(stored, carried)}
+    return Ledger(lasting, max(stored.changes, carried.changes) + 1, past)
+
+
+def _not_over(told: Ledger, other: Ledger) -> dict[tuple[EventKind, str], Lasting]:
+    def is_over(event: Lasting) -> bool:
+        return any((past.kind, past.about) == event.key and past.until >= event.since for past in other.past)
+
+    return {key: event for key, event in told.lasting.items() if not is_over(event)}

@@ -38,8 +38,9 @@ class Sight:
     trouble of the stream's own wakes nobody. `plan` is the last known start of the restart window. `wakings` counts
     those since a watcher's last conclusion. `shared` tells whether the last trouble may be the cluster's.
 
-    `plan`, `blind_since` and `wakings` come from the task at first. A watcher that continues another one's work,
-    because the triggerer was restarted, does not know yet whether they still hold: it is not `confirmed`.
+    `plan`, `blind_since` and `wakings` come from the task at first. A watcher that continues another one's work long
+    after that, because the triggerer was restarted, does not know whether they still hold until it has concluded
+    anything itself: it is not `confirmed`.
     """
 
     looked: float
@@ -61,16 +62,15 @@ class Sight:
         failing_since = now if self.failing_since is None else self.failing_since
         return replace(self, blind_since=blind_since, failing_since=failing_since, shared=shared)
 
-    def confirm(self) -> Sight:
-        """Return the sight of a watcher that learned that none before it has seen the stream since its task looked."""
-        return replace(self, confirmed=True)
+    def handed_on(self, now: float) -> Sight:
+        """Return the sight of a watcher that begins now with what the task knew.
 
-    def succeed(self, plan: float | None) -> Sight:
-        """Return the sight of a watcher that learned that one before it has, and with which plan.
-
-        That ended the blindness which the task handed on.
+        Had the stream stayed blind, its task would have been woken again after its pause and a turn: once that is
+        over, it has been seen since.
         """
-        return replace(self, plan=plan, blind_since=self.failing_since, wakings=0, confirmed=True)
+        if now - self.looked <= backoff(self.patience, self.wakings) + _LONGEST_PAUSE:
+            return replace(self, confirmed=True)
+        return replace(self, blind_since=None, wakings=0, confirmed=False)
 
     @property
     def unseen_since(self) -> float | None:

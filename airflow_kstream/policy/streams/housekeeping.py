@@ -29,6 +29,7 @@ from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
 from airflow_kstream.model.orders import is_order_draft, order_of
+from airflow_kstream.model.told import is_told_draft
 
 # Files with the NameNode's times; a folder has none.
 Times = Mapping[str, datetime | None]
@@ -81,8 +82,8 @@ class FolderFacts:
     `declared` is None where the declarations are not known. `living` are applications that carry the stream's tags or
     that it adopted, with their generations. `owned` are checkpoints that it has not released. `doubt` is why something
     of it can't be read, or told. `strangers` are files of others in the folder, with their owners; the rest counts.
-    `elsewhere` are the paths of the housekeeper's own copies of its declarations and orders on it, in the order in
-    which they may go.
+    `elsewhere` are the paths of the housekeeper's own notes of what was told of it, copies of its declarations and
+    orders on it, in the order in which they may go.
     """
 
     stream: StreamId
@@ -134,6 +135,12 @@ def cleaning_of_journal(folder: str, files: Times, now: datetime, older_than: ti
     """Return what may go of a user's journal of lease recoveries: records that are three months old at least."""
     records = [name for name in sorted(files) if name.endswith(".jsonl")]
     return Cleaning(_Old(folder, files, now, max(older_than, _RECORDS_KEPT)).of(records, _RECORD))
+
+
+def cleaning_of_notes(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
+    """Return what may go of a user's notes of what was told: drafts alone. A note goes with its stream."""
+    drafts = [name for name in sorted(files) if is_told_draft(name)]
+    return Cleaning(_Old(folder, files, now, older_than).of(drafts, _DRAFT))
 
 
 def cleaning_of_root(state_dir: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:

@@ -26,7 +26,7 @@ def furthest(seen: Mapping[str, Position], more: Mapping[str, Position]) -> dict
     positions = dict(seen)
     for path, at in more.items():
         before = positions.get(path)
-        if before is None or before.query is None or reaches(at, before):
+        if before is None or reaches(at, before):
             positions[path] = at
     return positions
 

@@ -45,14 +45,18 @@ def _recorded(observation: Observation, looks: Looks) -> dict[str, Position]:
     known = {plain_path(path): at for path, at in claim.positions.items()} if claim else {}
     for path, seen in looks.furthest.items():
         before = known.get(plain_path(path))
-        if before and (before.query is None or reaches(seen, before)):
+        if before and reaches(seen, before):
             known[plain_path(path)] = seen
     return known
 
 
 def reaches(position: Position, before: Position) -> bool:
-    """Return True if it lacks nothing that the other one of the same query had: neither a plan nor a commit."""
-    return position.query == before.query and position.offset >= before.offset and position.commit >= before.commit
+    """Return True if it lacks nothing that the other one of the same query had: neither a plan nor a commit.
+
+    One without a query may be of any.
+    """
+    same = before.query in (None, position.query)
+    return same and position.offset >= before.offset and position.commit >= before.commit
 
 
 def changes(point: Checkpoint, before: Position) -> Iterator[str]:

@@ -13,8 +13,10 @@ from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.copies import Copies
+from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.orders import Orders
 from airflow_kstream.supervise.clusters.state_dir import StateDir
+from airflow_kstream.supervise.clusters.told import Told
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,19 @@ class ClusterSession:
         return Copies(self.hdfs, self.state)
 
     @cached_property
+    def declarations(self) -> Declarations:
+        """Return what supervisors keep in it of declarations: which there are, and their policies."""
+        return Declarations(self.hdfs, self.state)
+
+    @cached_property
     def orders(self) -> Orders:
         """Return the orders of persons in it."""
         return Orders(self.hdfs, self.state)
+
+    @cached_property
+    def told(self) -> Told:
+        """Return the notes in it of what was told."""
+        return Told(self.hdfs, self.state)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
+from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
 from airflow_kstream.supervise.leases.findings import Finding, Survey
@@ -121,6 +122,13 @@ class RecoveryRequest(OpenFileFilter):
     def from_mapping(cls, fields: Mapping[str, object]) -> RecoveryRequest:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(RecoveryRequest, fields)
+
+    def require_within(self, folders: Sequence[str]) -> None:
+        """Raises InvalidInput: when the path, or one that is approved, lies in none of these folders; it names it."""
+        inside = [checked_path(folder) for folder in folders]
+        for path in map(checked_path, (self.path, *self.approve)):
+            if not any(is_below(folder, path) for folder in inside):
+                raise InvalidInput(f"{path} lies in none of the declared paths, which are {', '.join(inside)}")
 
     def settings(self) -> RecoverySettings:
         return RecoverySettings(

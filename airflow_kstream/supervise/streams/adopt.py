@@ -16,6 +16,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.allowed import require_allowed
 from airflow_kstream.supervise.streams.declared_copies import keep_copy, keep_word_on_adopted
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
@@ -34,7 +35,8 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     it, is claimed again under its own number, which its driver goes by. `of_user` is a person's word that it runs as
     this user, and not as the stream's own.
 
-    Raises Conflict: when the application has ended or already belongs to a stream, when it runs as another user, when
+    Raises InvalidInput: when the connection does not allow what the declaration uses. Raises Conflict: when the
+    application has ended or already belongs to a stream, when it runs as another user, when
     the stream already runs an application or may soon, when its desired state is not to run, or when another stream
     owns a checkpoint.
     """
@@ -43,6 +45,8 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     require_submittable(spec, session.cluster)
     app = session.yarn.application(application_id)
     observation = observe(run)
+    # From then on the generation has it, and its successors may.
+    require_allowed(spec, session.cluster, observation.claim)
     if not app.alive:
         raise Conflict(f"it ended as {app.state}", tried=tried)
     old = _claim_of_earlier_format(observation, app)

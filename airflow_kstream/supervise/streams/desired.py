@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
 from airflow_kstream.model.fields import require_stream_name
-from airflow_kstream.model.generation import Age, Desired, DesiredState, StreamId
+from airflow_kstream.model.generation import Age, Claim, Desired, DesiredState, StreamId
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.allowed import not_allowed
 from airflow_kstream.supervise.streams.registry import require_known
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -98,10 +99,15 @@ def declared_at_last(session: ClusterSession, stream: StreamId) -> KnownSpec:
     return known
 
 
+def newest_claim_of(session: ClusterSession, stream: StreamId) -> Claim | None:
+    """Return the newest claim of a stream, None before the first."""
+    folder = StreamFolder(session, stream)
+    return folder.claim(folder.names())
+
+
 def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
     """Return the spec that the newest claim names. Raises as `declared_at_last`, copies apart."""
-    folder, tried = StreamFolder(session, stream), f"read the claims of {stream.name}"
-    claim = folder.claim(folder.names())
+    claim, tried = newest_claim_of(session, stream), f"read the claims of {stream.name}"
     if claim is None:
         require_known(session, stream.name, tried)
         raise NotFound("no generation of it was ever claimed", tried=tried)
@@ -109,8 +115,10 @@ def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
         upgrade = "use that version, or end what runs with `yarn application -kill`"
         why = f"{claim.doubt}; {upgrade}" if claim.age is Age.NEWER else claim.doubt
         raise InvalidInput(why, tried=f"read the claim of generation {claim.generation} of {stream.name}")
-    # Its own word makes this principal submit nothing that its user could not submit anyway.
+    # Its own word makes this principal submit nothing that its user could not submit anyway, within what the connection
+    # allows: a worker reaches more than a job does.
     own = claim.author == session.state.user and identity_of(claim.spec, session.cluster) == session.identity
+    own = own and not not_allowed(claim.spec, session.cluster)
     doubt = (
         f"generation {claim.generation} was claimed by {claim.author or 'somebody'}, and no supervisor of "
         f"{stream.state_dir} ({session.state.supervisors}) kept a copy of the declaration that it names: "

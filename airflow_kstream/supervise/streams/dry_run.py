@@ -10,10 +10,12 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
+from airflow_kstream.policy.streams.allowed import words
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.refresh_words import refresh_words
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.supervise.streams.allowed import not_allowed
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 
@@ -29,12 +31,15 @@ def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
 def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
     """Return the command line that a submission would run, each part with its reason.
 
-    Generation and nonce are placeholders. If this host can't run it, a note says why; notes also say what becomes of
-    the client's own defaults, and name the services whose tokens may end before the horizon.
+    Generation and nonce are placeholders. If this host can't run it, or the connection does not allow it, a note says
+    why; notes also say what becomes of the client's own defaults, and name the services whose tokens may end before the
+    horizon.
     """
     require_submittable(spec, cluster)
     plan = engine.draft(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
+    if missing := not_allowed(spec, cluster):
+        notes.append(f"{words(missing, cluster.name)}. Only what already runs with it goes on")
     if plan.obstacle:
         notes.append(f"can't be submitted from here: {plan.obstacle}")
     notes += plan.notes

@@ -18,6 +18,7 @@ from airflow_kstream.policy.streams.environment import believed
 from airflow_kstream.policy.streams.former_spec import committed, former_spec, may_go_back, why_it_stays
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.supervise.streams.allowed import require_allowed
 from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -64,7 +65,11 @@ def to_be_submitted(run: StreamRun, observation: Observation) -> StreamRun:
     Raises InvalidInput: when there is a former one, and it can't be submitted as it was.
     """
     former = former_spec(run.spec, observation)
-    return run if former is None else with_spec_of(run, _claim_of(run, observation, former))
+    if former is None:
+        return run
+    subject = with_spec_of(run, _claim_of(run, observation, former))
+    require_allowed(subject.spec, run.cluster, observation.claim)
+    return subject
 
 
 def with_spec_of(run: StreamRun, claim: Claim) -> StreamRun:

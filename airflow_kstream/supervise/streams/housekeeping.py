@@ -15,6 +15,7 @@ from airflow_kstream.model.orders import order_of
 from airflow_kstream.model.own_folders import AUDIT_FOLDER, FolderKind
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.told import is_told_of
 from airflow_kstream.policy.streams.housekeeping import (
     Cleaning,
     FolderFacts,
@@ -23,6 +24,7 @@ from airflow_kstream.policy.streams.housekeeping import (
     RemovalKind,
     cleaning,
     cleaning_of_journal,
+    cleaning_of_notes,
     cleaning_of_orders,
     cleaning_of_root,
 )
@@ -141,7 +143,12 @@ class Housekeeper:
         """Look at the state_dir, the brake and each stream. Raises NotFound: when there is no such state_dir."""
         self._session.hdfs.status(self._session.cluster.state_dir)
         declared = self._declared()
-        common = {"state_dir": self._of_root, "orders": self._of_orders, "leases": self._of_journal}
+        common = {
+            "state_dir": self._of_root,
+            "orders": self._of_orders,
+            "leases": self._of_journal,
+            "told": self._of_notes,
+        }
         return [
             *(FolderCleaning(subject, look(), look) for subject, look in common.items()),
             *(self._first_look(stream, declared) for stream in stream_ids(self._session)),
@@ -170,6 +177,12 @@ class Housekeeper:
         folder = f"{own_folder(hdfs, self._session.cluster.state_dir, FolderKind.LEASES)}/{AUDIT_FOLDER}"
         return cleaning_of_journal(folder, self._own(folder), hdfs.now(), self._older_than)
 
+    def _of_notes(self) -> Cleaning:
+        """Look at this identity's notes of what was told."""
+        hdfs = self._session.hdfs
+        folder = own_folder(hdfs, self._session.cluster.state_dir, FolderKind.TOLD)
+        return cleaning_of_notes(folder, self._own(folder), hdfs.now(), self._older_than)
+
     def _own(self, folder: str) -> Mapping[str, datetime | None]:
         """List this identity's files in a folder of its own, however many there are; others' are theirs to delete."""
         user = self._session.hdfs.user()
@@ -195,8 +208,12 @@ class Housekeeper:
         return cleaning(facts, self._older_than, _KEPT)
 
     def _elsewhere(self, stream: StreamId) -> Iterator[str]:
-        """Yield our own copies of its declarations with their folder, and then our orders on it, the newest last."""
+        """Yield our own notes of what was told of it, our copies of its declarations with their folder, and then our
+        orders on it, the newest last."""
         hdfs, state_dir = self._session.hdfs, self._session.cluster.state_dir
+        told = own_folder(hdfs, state_dir, FolderKind.TOLD)
+        notes = (file.name for file in hdfs.listing(told, f"{stream.name}-").entries)
+        yield from (f"{told}/{name}" for name in notes if is_told_of(stream.name, name))
         copies = f"{own_folder(hdfs, state_dir, FolderKind.DECLARED)}/{stream}"
         if files := hdfs.list(copies):
             yield from (f"{copies}/{file.name}" for file in files)

@@ -54,6 +54,7 @@ from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.allowed import require_allowed
 from airflow_kstream.supervise.streams.blocked import note_blocked
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.declared_copies import keep_copy
@@ -138,6 +139,7 @@ class Reconciler:
         """Return the first step that `run` would take, without taking it: a wait if a death takes time to prove."""
         require_submittable(self.spec, self.session.cluster)
         observation = self._witnesses.asked(observe(self.subject))
+        require_allowed(self.spec, self.session.cluster, observation.claim)
         observation = self._renewals.known(observation, self.subject.engine)
         self._reached.recall(observation)
         return observation, next_step(self.spec, observation, self._memory.look(observation), mode)
@@ -154,9 +156,10 @@ class Reconciler:
         `seen` is what a watcher saw, who may note nothing in its folder, `stall` the batch that it found to be stalled,
         if `on_stall` calls for action, and `safe_mode` when it was refused by HDFS for that.
 
-        Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor couldn't
-        start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way,
-        for a minute during a wait, and before the first step if this is patient.
+        Raises InvalidInput: when the connection does not allow what the declaration uses and the newest generation
+        doesn't. Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor
+        couldn't start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is
+        under way, for a minute during a wait, and before the first step if this is patient.
         """
         if self.may_submit and self.subject.declared:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
@@ -199,6 +202,7 @@ class Reconciler:
             self._story.tell_of_strangers(observation)
             if not self._looked:
                 self._looked = True
+                self._require_allowed(observation)
                 self._keep_copy()
                 self._keep_closed(observation)
             # Facts missing from the claim's file are queried from the cluster once.
@@ -239,6 +243,11 @@ class Reconciler:
                 self.tell(f"closed {self.stream.folder}, without what strangers left there: others could write in it")
         except KstreamError as error:
             self.tell(f"{self.stream.folder} is open to others, and can't be closed: {error.without_advice}")
+
+    def _require_allowed(self, observation: Observation) -> None:
+        """Check that the connection allows what may be submitted: before a copy of it is kept, which would say so."""
+        if self.may_submit and self.subject.declared:
+            require_allowed(self.spec, self.session.cluster, observation.claim)
 
     def _keep_copy(self) -> None:
         """Keep the declaration, once servers have answered: silent ones are not waited for twice."""

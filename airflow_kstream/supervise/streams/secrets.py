@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from airflow_kstream.clients.local.regular_files import read_regular, real_path
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef, Value
 
 # In bytes. A larger file was named by mistake, or isn't a regular file.
 _LONGEST = 65_536
+# What the kernel shows of processes and devices: the environment of this one, among others.
+_OF_THE_KERNEL = frozenset({"proc", "sys", "dev"})
 
 
 class Secrets(Protocol):
@@ -37,14 +40,23 @@ class LocalSecrets:
         )
 
     def _text(self, ref: SecretRef) -> str | None:
-        path = Path(ref.name)
         try:
-            if not path.is_file() or path.stat().st_size > _LONGEST:
-                return None
-            # The line end that an editor adds is not part of the secret.
-            return path.read_text().removesuffix("\n").removesuffix("\r")
+            path = real_path(ref.name)
+            if _OF_THE_KERNEL & set(PurePosixPath(path).parts[1:2]):
+                why = f"{ref} is {path}, and nothing below /proc, /sys and /dev is a secret"
+                raise InvalidInput(why, tried="look up a secret")
+            content, status = self._read(Path(path))
+            # Wherever the kernel's files are mounted, their size is 0 and their content is not. The line end that an
+            # editor adds is not part of the secret.
+            return content.decode().removesuffix("\n").removesuffix("\r") if status.st_size else None
         except (OSError, ValueError) as error:
             raise NotFound(f"{ref} can't be read: {type(error).__name__}", tried="look up a secret") from None
+
+    def _read(self, path: Path) -> tuple[bytes, os.stat_result]:
+        try:
+            return read_regular(path, _LONGEST)
+        except InvalidInput as error:
+            raise NotFound(error.message, tried="look up a secret") from None
 
     def _present(self, ref: SecretRef, value: str | None) -> str:
         if not value:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.blocked import Blocked
+from airflow_kstream.model.declarations import Place
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.generation_end import PastEnd
@@ -20,8 +22,10 @@ from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.looks import NOWHERE, Looks, Reached
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
+from airflow_kstream.model.policy_edit import Policies, PolicyEdit
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import OnStall
@@ -68,10 +72,33 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Subject:
-    """A stream to look at. `policies` are the declared ones, as plain data; without them the claim's hold."""
+    """A stream to look at. `policies` are the declared ones, as plain data; without them the claim's hold.
+
+    They are of a declaration that was read at `declared`, if that is known. Edits of it that are kept for this
+    `installation` replace them; None if no folder declares the stream.
+    """
 
     name: str
     policies: Mapping[str, Any] | None = None
+    installation: str | None = None
+    declared: datetime | None = None
+
+    def by(self, edit: PolicyEdit | None) -> Mapping[str, Any] | None:
+        """Return the policies that hold once this edit is known, as plain data; None for the claim's."""
+        if edit is None:
+            return self.policies
+        if not self._judged or self._judged[-1][0] != edit:
+            self._judged[:] = [(edit, edit.replaces(self._given, self.declared))]
+        return edit.policies if self._judged[-1][1] else self.policies
+
+    @cached_property
+    def _given(self) -> Policies | None:
+        return None if self.policies is None else read_policies(self.policies)
+
+    @cached_property
+    def _judged(self) -> list[tuple[PolicyEdit, bool]]:
+        """The last edit, and whether it replaces the declared ones: each look asks."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -103,6 +130,8 @@ class Verdict:
     `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
     `facts` are what pages draw of it, None without a conclusion.
     `foretold` is what the doctor expects for it, each with its date; a watcher doesn't ask, and knows none.
+    `edit` is the last edit of the declaration's policies, whether it holds or not; None if none is kept. Without a
+    conclusion it may not have been read.
     `strangers_files` is what others wrote into its folder, with their names: it counts for nothing. `unproven` is the
     owner of its folder where nobody could prove yet that the stream runs as that user, else empty.
     """
@@ -144,6 +173,7 @@ class Verdict:
     foretold: tuple[str, ...] = ()
     strangers_files: Mapping[str, str] = field(default_factory=dict)
     unproven: str = ""
+    edit: PolicyEdit | None = None
 
     @property
     def unread(self) -> bool:
@@ -263,21 +293,33 @@ class Watch:
         return Prefetched(listed=listed, listing=listing, freeze=self._brake.newest(listing))
 
     def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
-        stream = StreamId(subject.name, self._session.cluster.state_dir)
+        edit: PolicyEdit | None = None
         try:
-            authored = StreamFolder(self._session, stream).authored()
-            claim = self._newest_claim(stream, frozenset(authored.counted))
-            spec = watchable(stream, claim, subject.policies)
-            known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), authored=authored)
-            engine = self._engine_of(spec)
-            observation = observe(StreamRun(self._session, spec, engine, declared=False), known)
-            if self._renewals:
-                observation = self._renewals.known(observation, engine)
-            if (lost := lost_claim(observation)) and observation.current:
-                return Verdict(None, f"{observation.current.id} runs, and {lost}")
-            return replace(self._judge(spec, observation), unproven=authored.unproven)
+            edit = self._edit(subject)
+            verdict = self._seen(subject.name, subject.by(edit), common)
         except Exception as error:
-            return _no_conclusion(error)
+            verdict = _no_conclusion(error)
+        return replace(verdict, edit=edit)
+
+    def _edit(self, subject: Subject) -> PolicyEdit | None:
+        if subject.installation is None:
+            return None
+        place = Place(subject.installation, self._session.cluster.name)
+        return self._session.declarations.policies(place).streams.get(subject.name)
+
+    def _seen(self, name: str, policies: Mapping[str, Any] | None, common: Prefetched) -> Verdict:
+        stream = StreamId(name, self._session.cluster.state_dir)
+        authored = StreamFolder(self._session, stream).authored()
+        claim = self._newest_claim(stream, frozenset(authored.counted))
+        spec = watchable(stream, claim, policies)
+        known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), authored=authored)
+        engine = self._engine_of(spec)
+        observation = observe(StreamRun(self._session, spec, engine, declared=False), known)
+        if self._renewals:
+            observation = self._renewals.known(observation, engine)
+        if (lost := lost_claim(observation)) and observation.current:
+            return Verdict(None, f"{observation.current.id} runs, and {lost}")
+        return replace(self._judge(spec, observation), unproven=authored.unproven)
 
     def _judge(self, spec: StreamSpec, observation: Observation) -> Verdict:
         claim, now = observation.claim, observation.now

@@ -26,7 +26,7 @@ MOVED = ("gen-000005", "gen-000006", "gen-000007")
 
 @dataclass(frozen=True)
 class Told:
-    """What the driver told: whom it believes, and what becomes of three tokens."""
+    """What the driver told: whom it believes, and what becomes of four tokens."""
 
     believed: dict[str, Any]
     tokens: list[list[str]]
@@ -100,7 +100,11 @@ def test_a_driver_learns_its_user_by_what_it_writes_beside_a_strangers_file(told
 
 
 def test_a_driver_tells_a_good_token_from_one_that_no_namenode_takes(told: Told) -> None:
-    good, wrong, cancelled = told.tokens
+    good, wrong, cancelled, _ = told.tokens
     assert good == ["taken", "used"]
     for bad in (wrong, cancelled):
-        assert "the NameNode does not take the token" in bad[1], bad
+        assert bad[1].startswith("refused: the NameNode does not take the token"), bad
+
+
+def test_a_namenode_that_is_not_there_refuses_no_token(told: Told) -> None:
+    assert told.tokens[3][1].startswith("not yet: the token for 127.0.0.1:9 can't be tried"), told.tokens[3]

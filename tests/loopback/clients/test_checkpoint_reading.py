@@ -106,5 +106,8 @@ def test_each_server_tells_its_own_name_for_us(namenode: StrangeServer, hdfs: Hd
         # Hadoop 3.3 has no outer object.
         server.script["/userinfo"] = said({"rmLoginUser": "yarn", "requestedUser": "ada"})
         assert yarn.user() == "ada"
+        for nobody in ("dr.who", "UNKNOWN_USER"):
+            server.script["/userinfo"] = said({"clusterUserInfo": {"requestedUser": nobody}})
+            assert yarn.user() is None
         server.script["/userinfo"] = Answer(404, HTML, "text/html")
         assert yarn.user() is None

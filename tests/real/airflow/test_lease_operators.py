@@ -100,8 +100,9 @@ def airflow(live: LiveAirflow) -> Iterator[LeaseAirflow]:
 
 
 @pytest.fixture(scope="module")
-def living(minicluster: Minicluster) -> Iterator[Writer]:
-    """A client that leaks a file and goes on with another elsewhere."""
+def living(minicluster: Minicluster, airflow: LeaseAirflow) -> Iterator[Writer]:
+    """A client that leaks a file in the one declared folder, and goes on with another elsewhere."""
+    airflow.write_declaration("leases", CONNECTION, DECLARATION | {"paths": [LIVING], "every": "30d"})
     with writer(minicluster) as client:
         client.leave(LEAKED, 500)
         client.leave(f"{FOLDER}-other/kept", 10)
@@ -170,6 +171,14 @@ def test_a_person_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
     assert [(row["path"], row["bytes_lost"]) for row in report["recoveries"]] == [(LEAKED, 0)]
     assert "admin approved it" in report["recoveries"][0]["reason"]
     assert content(minicluster, LEAKED) == pattern(500)
+
+
+def test_a_person_who_runs_the_dag_by_hand_reaches_no_other_folder(airflow: LeaseAirflow, living: Writer) -> None:
+    run = airflow.start(RECOVERY, {"dry_run": True, "paths": ["/etc"], "min_age": "0s"})
+
+    assert airflow.end(RECOVERY, run) == "failed"
+    [ref] = [task.ref for task in airflow.api.task_instances(RECOVERY, run) if task.ref.task_id == "recover"]
+    assert f"/etc lies in none of the declared paths, which are {LIVING}" in airflow.api.task_log(ref, 1)
 
 
 def test_the_form_refuses_what_is_wrong(airflow: LeaseAirflow) -> None:

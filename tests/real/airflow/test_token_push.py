@@ -13,7 +13,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.live.airflow import CONNECTION, LiveAirflow
-from tests.live.streams import UNAWARE, await_that, look, rate_stream, reconciler, submit_by_hand
+from tests.live.streams import PUSHABLE_BY_HAND, UNAWARE, await_that, look, rate_stream, reconciler, submit_by_hand
 
 TAG = "nobodys-stream"
 SPEC = rate_stream(TAG, TicketCredentials(), application=UNAWARE)
@@ -44,7 +44,7 @@ def supervisor(minicluster: Minicluster) -> Iterator[Reconciler]:
 def nobodys_job(minicluster: Minicluster, supervisor: Reconciler) -> Iterator[Application]:
     """A Spark job that nothing of ours started, once it commits."""
     session = supervisor.session
-    submit_by_hand(minicluster, SPEC, TAG)
+    submit_by_hand(minicluster, SPEC, TAG, **PUSHABLE_BY_HAND)
     [app] = session.yarn.applications(TAG)
     await_that(lambda: any(each.position.commit >= 0 for each in look(session, SPEC).checkpoints), "it commits")
     yield app

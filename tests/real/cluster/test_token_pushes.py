@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -12,7 +11,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 
@@ -21,8 +19,7 @@ import pytest
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
-from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.contract import push_file, pushes, tokens_file
 from airflow_kstream.model.fresh_token import credentials_file
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
@@ -31,13 +28,23 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens
 from tests.live.streams import (
     JOBS,
+    PUSHABLE_BY_HAND,
     UNAWARE,
     await_that,
     look,
     rate_stream,
     reconciler,
 )
-from tests.live.token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
+from tests.live.token_pushes import (
+    LONG_HENCE,
+    committed,
+    launch_identifiers,
+    lay,
+    push,
+    refreshed,
+    require_pushable_by_hand,
+    why_refused,
+)
 
 # Its messages are sealed, and its executors come and go.
 AUTHENTICATED = {
@@ -49,30 +56,15 @@ AUTHENTICATED = {
     "spark.dynamicAllocation.maxExecutors": "2",
 }
 FILESYSTEMS = "spark.kerberos.access.hadoopFileSystems"
-LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
-    """Announce a file of these bytes, as somebody might who can write in the stream's folder."""
-    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_AGO)
-    supervisor.subject.folder.put_tokens(tokens_file(made), SecretBytes(content))
-    supervisor.subject.folder.put(push_file(made), "{}")
-    return made
 
 
 def announced(supervisor: Reconciler, *, folder: bool = False) -> TokenPush:
     """Announce a push whose file is gone, or a folder."""
-    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_AGO)
+    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_HENCE)
     if folder:
         supervisor.session.hdfs.make_folder(f"{supervisor.stream.folder}/{tokens_file(made)}", "700")
     supervisor.subject.folder.put(push_file(made), "{}")
     return made
-
-
-def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
-    folder, name = supervisor.subject.folder, refused_marker(made)
-    await_that(lambda: name in folder.names(), "its driver refuses it")
-    return str(json.loads(folder.text(name))["why"])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +152,7 @@ def executors_of(application: str) -> Mapping[str, list[int]]:
 def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:
     """Garbage, another user's token, another nameservice's, an older one, one that is gone; and supervisors that push
     at once."""
-    spec = rate_stream("refusing", TicketCredentials(refresh=True))
+    spec = rate_stream("refusing", TicketCredentials(refresh=True), conf=PUSHABLE_BY_HAND)
     with refreshed(minicluster, spec, "streamer") as supervisor:
         session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
         older = fresh_tokens(supervisor.subject, look(session, spec).claim)

@@ -16,6 +16,7 @@ from airflow_kstream.model.authors import (
 from airflow_kstream.policy.authors import (
     may_declare,
     may_freeze,
+    may_have_told,
     may_order,
     may_remember,
     needs_ground,
@@ -144,3 +145,13 @@ def test_of_leases_each_user_remembers_for_itself() -> None:
 def test_the_file_of_supervisors_has_one_name_in_a_line_and_remarks() -> None:
     text = "# who is on duty\nbackup\n\n  ann   # until June\n#bob\n"
     assert named_supervisors(text) == {"backup", "ann"}
+
+
+@pytest.mark.parametrize("author", ["hdfs", "airflow", "backup", "watcher"])
+def test_a_supervisors_note_and_ones_own_count(author: str) -> None:
+    assert may_have_told(author, "watcher", SUPERVISORS)
+
+
+@pytest.mark.parametrize("author", ["mallory", "billing", ""])
+def test_what_anybody_else_told_counts_for_nothing(author: str) -> None:
+    assert not may_have_told(author, "watcher", SUPERVISORS)

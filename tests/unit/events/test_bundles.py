@@ -89,6 +89,12 @@ def test_what_waits_is_bounded() -> None:
     assert bundles.full
 
 
+def test_a_message_of_many_is_one_line_whatever_they_are_called() -> None:
+    strange = replace(begin("s1"), about="/data/\n\x1b[2J<!channel>")
+
+    assert words((begin("s0"), strange)).endswith(" And so for 1 more: /data/ \\x1b[2J<!channel>")
+
+
 def test_a_message_of_many_names_some() -> None:
     one, many = (begin("s0"),), tuple(begin(f"s{number}") for number in range(1000))
 

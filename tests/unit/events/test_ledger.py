@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 
 from airflow_kstream.model.event import WORDS, Event, EventKind, Lasting, Ledger, Trouble
-from airflow_kstream.policy.events.ledger import compare, newer
+from airflow_kstream.policy.events.ledger import compare, joined
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 STALLED = Trouble(EventKind.STALLED, "no commit for an hour")
 EVERYTHING = frozenset(EventKind)
 
@@ -56,8 +59,46 @@ def test_a_lost_ledger_gives_way_to_the_other_one() -> None:
     begun, _ = compare(Ledger(), [STALLED], EVERYTHING, NOW, "prod")
     over, _ = compare(begun, [], EVERYTHING, NOW, "prod")
 
-    assert newer(begun, Ledger()) == newer(Ledger(), begun) == begun
-    assert newer(begun, over) == newer(over, begun) == over
+    assert joined(begun, Ledger()) == joined(Ledger(), begun) == begun
+    assert joined(begun, over) == joined(over, begun) == over
+
+
+def told_of(*kinds: EventKind, now: datetime = NOW, before: Ledger | None = None) -> Ledger:
+    return compare(before or Ledger(), [Trouble(kind, "x") for kind in kinds], EVERYTHING, now, "prod")[0]
+
+
+def test_what_was_told_alone_and_what_others_told_before_both_last() -> None:
+    """Also if more was told alone than before: nobody has told yet that the other one is over."""
+    stored = told_of(EventKind.BLIND)
+    alone = told_of(EventKind.STALLED, EventKind.QUEUED, now=NOW + HOUR, before=Ledger(alone=True))
+    both = joined(stored, alone)
+
+    assert both.kinds == {EventKind.BLIND, EventKind.STALLED, EventKind.QUEUED}
+    assert not both.alone
+    assert both.changes > max(stored.changes, alone.changes), "it is newer than both"
+    assert Ledger.from_json(json.loads(json.dumps(alone.to_json()))) == alone
+
+
+def test_of_an_event_that_was_told_twice_the_first_begin_counts() -> None:
+    alone = told_of(EventKind.STALLED, now=NOW + HOUR, before=Ledger(alone=True))
+    (event,) = joined(told_of(EventKind.STALLED), alone).lasting.values()
+
+    assert event.since == NOW
+
+
+def test_what_was_told_alone_to_be_over_does_not_last_by_what_others_told() -> None:
+    alone = told_of(EventKind.STALLED, now=NOW + HOUR, before=Ledger(alone=True))
+    over = told_of(now=NOW + 2 * HOUR, before=alone)
+
+    assert not joined(told_of(EventKind.STALLED), over).lasting
+    assert not joined(replace(over, alone=False), told_of(EventKind.STALLED, before=Ledger(alone=True))).lasting
+
+
+def test_what_was_under_way_when_a_task_deferred_is_no_longer_of_what_was_joined() -> None:
+    carried = replace(told_of(EventKind.STALLED), under_way=2)
+
+    assert Ledger.from_json(json.loads(json.dumps(carried.to_json()))) == carried
+    assert joined(Ledger(), carried).under_way == 0
 
 
 def test_an_event_lasts_though_its_words_change() -> None:
@@ -87,6 +128,32 @@ def test_events_are_sentences() -> None:
     assert set(WORDS) == set(EventKind)
 
 
+FOREIGN = "hold\x1b[2J on:\r\n\tsee <https://evil|the runbook> <!channel> <img src=x onerror='go()'> \u202eA&B \x07"
+
+
+@pytest.mark.parametrize("about", ["", "/data/\nprod: all is well\x00"])
+def test_foreign_text_in_an_event_is_one_line_without_control_characters(about: str) -> None:
+    told = Event(EventKind.FROZEN, "prod", "orders", NOW, FOREIGN, about).to_json()
+
+    assert told["words"].isprintable()
+    assert told["why"].isprintable()
+    assert told["about"].isprintable()
+    assert told["why"].startswith("hold\\x1b[2J on: see <https://evil|the runbook>")
+
+
+def test_an_event_is_offered_as_html_and_as_slack_s_mrkdwn() -> None:
+    told = Event(EventKind.FROZEN, "prod", "orders", NOW, FOREIGN).to_json()
+
+    for form in ("html", "mrkdwn"):
+        assert not {"<", ">"} & set(told[form])
+        assert "&lt;!channel&gt;" in told[form]
+        assert "&lt;https://evil|the runbook&gt;" in told[form]
+        assert "A&amp;B" in told[form]
+        assert unescape(told[form]) == told["words"]
+    assert "'" not in told["html"]
+    assert "onerror='go()'" in told["mrkdwn"]
+
+
 def test_the_last_events_that_ended_are_kept_for_people() -> None:
     ledger, hour = Ledger(), timedelta(hours=1)
     for number in range(20):
@@ -94,7 +161,7 @@ def test_the_last_events_that_ended_are_kept_for_people() -> None:
         ledger, _ = compare(ledger, [], EVERYTHING, NOW + (2 * number + 1) * hour, "prod")
     assert [event.until for event in ledger.past] == [NOW + (2 * number + 1) * hour for number in range(5, 20)]
     assert Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
-    assert newer(Ledger(changes=1000), ledger).past == ledger.past
+    assert joined(Ledger(changes=1000), ledger).past == ledger.past
     assert len(json.dumps(ledger.to_json())) < 3500
 
 

@@ -47,7 +47,8 @@ def test_what_the_form_shows_as_an_example_is_accepted() -> None:
     (connection,) = get_provider_info()["connection-types"]
     shown = {**connection["ui-field-behaviour"]["placeholders"]}
     del shown["password"]
-    fields = connection_fields("prod", {**shown, "spark_conf": read_mapping(shown["spark_conf"])})
+    objects = {name: read_mapping(shown[name]) for name in ("spark_conf", "allow")}
+    fields = connection_fields("prod", {**shown, **objects})
     assert fields.spark_conf == {"spark.yarn.queue": "streams"}
 
 

@@ -137,6 +137,39 @@ def test_a_wrong_field_is_refused_by_name(wrong: dict[str, object], named: str) 
         RecoveryRequest.from_mapping({"path": "/data", **wrong}).settings()
 
 
+_FOLDERS = ("/data/landing", "/user/streams/")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"path": "/data/landing"},
+        {"path": "/data/landing/"},
+        {"path": "/data//landing/day=1/part-0"},
+        {"path": "/user/streams", "approve": ["/data/landing/a", "/user/streams/b"]},
+    ],
+)
+def test_a_request_of_what_lies_in_the_folders_is_within_them(fields: dict[str, object]) -> None:
+    RecoveryRequest.from_mapping({**fields, "approved_by": "jane"}).require_within(_FOLDERS)
+    RecoveryRequest.from_mapping({**fields, "approved_by": "jane"}).require_within(("/",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"path": "/etc"}, "/etc"),
+        ({"path": "/data"}, "/data"),
+        ({"path": "/"}, "/"),
+        ({"path": "/data/landing2"}, "/data/landing2"),
+        ({"path": "/data/landing", "approve": ["/data/landing/a", "/data/other/b"]}, "/data/other/b"),
+    ],
+)
+def test_a_request_of_anything_beside_the_folders_is_refused_by_name(fields: dict[str, object], named: str) -> None:
+    request = RecoveryRequest.from_mapping({**fields, "approved_by": "jane"})
+    with pytest.raises(InvalidInput, match=f"^{named} .*/data/landing, /user/streams"):
+        request.require_within(_FOLDERS)
+
+
 def test_an_awaited_condition_survives_the_database() -> None:
     awaited = OpenFileCondition(
         path="/data", patterns=("*.tmp",), owner="alice", quiet=timedelta(seconds=90), min_age=timedelta(minutes=1)

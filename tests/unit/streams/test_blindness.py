@@ -53,21 +53,21 @@ HANDED_ON = Sight(looked=1000.0, patience=PATIENCE, blind_since=0.0, wakings=9, 
 @pytest.mark.parametrize("plan", [None, 500.0])
 def test_a_new_watcher_keeps_the_pause_between_two_wakings(plan: float | None) -> None:
     """A triggerer that restarts every ten minutes would put off a waking after a quarter of an hour for ever."""
-    sight = replace(HANDED_ON, plan=plan).confirm().failed(1800.0, shared=False)
+    sight = replace(HANDED_ON, plan=plan).handed_on(1800.0).failed(1800.0, shared=False)
     assert not reason_to_wake(sight, ClusterSight(), 1899.0)
     assert reason_to_wake(sight, ClusterSight(), 1900.0)
 
 
 def test_a_new_watcher_of_a_known_blindness_fails_for_a_minute_first() -> None:
     """One look that fails proves nothing. A triggerer that restarts within each patience wakes nevertheless."""
-    sight = HANDED_ON.confirm().failed(7000.0, shared=False)
+    sight = replace(HANDED_ON, looked=5500.0).handed_on(7000.0).failed(7000.0, shared=False)
     assert not reason_to_wake(sight, ClusterSight(), 7059.0)
     assert reason_to_wake(sight, ClusterSight(), 7060.0)
 
 
 def test_a_new_watcher_wakes_one_task_of_a_cluster_that_it_has_never_seen() -> None:
     """After the triggerer restarts, an outage wakes one task at a time, as before, however long each has waited."""
-    sight = HANDED_ON.confirm().failed(7260.0, shared=True)
+    sight = replace(HANDED_ON, looked=5600.0).handed_on(7260.0).failed(7260.0, shared=True)
     cluster = ClusterSight().failed(7260.0, sight)
     assert not reason_to_wake(sight, cluster, 7559.0)
     cluster = cluster.failed(7560.0, sight)
@@ -92,10 +92,11 @@ def test_a_new_watchers_first_failed_look_wakes_no_task_of_a_due_restart() -> No
     assert reason_to_wake(sight, ClusterSight(), 90_060.0)
 
 
-def test_a_blindness_that_an_earlier_watcher_saw_end_is_forgotten() -> None:
-    sight = replace(HANDED_ON, plan=2000.0).failed(90_000.0, shared=False).succeed(95_000.0)
-    assert (sight.wakings, sight.plan, sight.blind_for(90_010.0)) == (0, 95_000.0, 10.0)
-    assert HANDED_ON.succeed(None).unseen_since is None
+def test_a_blindness_is_over_if_its_task_was_not_woken_in_time() -> None:
+    """The watcher of those days saw the stream since, or it would have woken the task again."""
+    sight = HANDED_ON.handed_on(2801.0).failed(2801.0, shared=False)
+    assert (sight.confirmed, sight.blind_for(2811.0)) == (False, 10.0)
+    assert HANDED_ON.handed_on(2800.0).unseen_since == 0.0
 
 
 def test_what_a_watcher_has_seen_itself_needs_no_confirmation() -> None:

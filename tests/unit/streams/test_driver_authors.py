@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.jobs.kstream_driver import Generation, StateFolder, Superseded
-from airflow_kstream.jobs.kstream_tokens import Receiver
+from airflow_kstream.jobs.kstream_tokens import Fresh, Receiver
 from airflow_kstream.model.contract import (
     claim_file,
     failed_marker,
@@ -299,9 +299,11 @@ class Tokens:
     def __init__(self) -> None:
         self.used: list[bytes] = []
 
-    def use(self, content: bytes) -> tuple[list[dict[str, Any]], bytes]:
-        self.used.append(content)
-        return [], content
+    def tried(self, content: bytes) -> Fresh:
+        return Fresh([], content, known=False)
+
+    def use(self, fresh: Fresh) -> None:
+        self.used.append(fresh.content)
 
     def executors(self) -> list[str]:
         return []

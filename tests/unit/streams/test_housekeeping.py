@@ -12,7 +12,9 @@ import pytest
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
+from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.told import ToldSubject, told_draft
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
@@ -86,12 +88,13 @@ def checkpoint(hdfs: Hdfs) -> dict[str, object]:
 
 
 def elsewhere(hdfs: Hdfs) -> tuple[str, ...]:
-    """Return what the housekeeper itself keeps of the stream: copies of its declarations, then orders."""
+    """Return what the housekeeper itself keeps of the stream: notes, copies of its declarations, then orders."""
     copies = f"{CLUSTER.state_dir}/declared.streamer/{ID}"
     files = [f"{copies}/{file.name}" for file in hdfs.list(copies)]
     orders = f"{CLUSTER.state_dir}/orders.streamer"
     given = [f"{orders}/{file.name}" for file in hdfs.list(orders) if file.name.startswith(f"{ID}.")]
-    return (*files, *([copies] if files else []), *given)
+    notes = [path for path in hdfs.files if path.startswith(f"{CLUSTER.state_dir}/told.streamer/{SPEC.name}-")]
+    return (*notes, *files, *([copies] if files else []), *given)
 
 
 def test_a_dry_run_changes_nothing_and_the_real_run_removes_exactly_what_it_showed(life: Life, hdfs: Hdfs) -> None:
@@ -105,6 +108,26 @@ def test_a_dry_run_changes_nothing_and_the_real_run_removes_exactly_what_it_show
     assert not elsewhere(hdfs)
     assert checkpoint(hdfs) == points, "the owner of the data is still known"
     assert life.run.session.hdfs.list(OURS) == ()
+
+
+def test_notes_of_what_was_told_go_with_their_stream_and_no_others(life: Life, hdfs: Hdfs) -> None:
+    told = life.run.session.told
+    others = [ToldSubject("", "prod", "sales"), ToldSubject("", "prod", f"{SPEC.name}-eu"), ToldSubject("", "prod", "")]
+    ours = [ToldSubject("", "prod", SPEC.name), ToldSubject("staging", "prod", SPEC.name)]
+    for subject in (*ours, *others):
+        told.note(subject, Ledger(changes=1))
+    clean(life)
+    left = {path.rpartition("/")[2] for path in hdfs.files if "/told.streamer/" in path}
+    assert left == {subject.file_name for subject in others}
+
+
+def test_a_note_that_its_writer_never_finished_goes(life: Life, hdfs: Hdfs) -> None:
+    draft = f"{CLUSTER.state_dir}/told.streamer/{told_draft('0123')}"
+    hdfs.make_folder(draft.rpartition("/")[0], "755")
+    hdfs.write(draft, "{")
+    assert draft not in clean(life).removed
+    life.clock.ahead += 31 * DAY
+    assert draft in clean(life).removed
 
 
 def test_a_stream_that_comes_back_is_refused_its_data_and_nothing_is_submitted(life: Life, hdfs: Hdfs) -> None:

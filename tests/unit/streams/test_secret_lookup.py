@@ -42,6 +42,23 @@ def test_a_missing_secret_is_reported_by_its_place(tmp_path: Path, monkeypatch: 
         assert VALUE not in str(refused.value)
 
 
+def test_nothing_that_the_kernel_shows_is_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc/self/environ")
+    (tmp_path / "folder").symlink_to("/dev")
+    for path in ("/proc/self/environ", "/etc/../proc/self/cmdline", "/sys/kernel/notes", "/dev/stdin"):
+        with pytest.raises(InvalidInput, match="nothing below /proc, /sys and /dev is a secret"):
+            LocalSecrets().find(SecretRef(f"file:{path}"))
+    for name in ("link", "folder/null"):
+        with pytest.raises(InvalidInput, match="nothing below /proc, /sys and /dev is a secret"):
+            LocalSecrets().find(SecretRef(f"file:{tmp_path / name}"))
+
+
+def test_a_link_to_a_file_with_a_secret_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "..data").write_text(VALUE)
+    (tmp_path / "key").symlink_to("..data")
+    assert LocalSecrets().find(SecretRef(f"file:{tmp_path / 'key'}")) == VALUE
+
+
 def test_one_that_is_used_twice_is_looked_up_once() -> None:
     asked: list[SecretRef] = []
 

@@ -15,14 +15,20 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.tokens import KMS_TOKEN, url_form
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
-from tests.live.streams import await_that, look, rate_stream
+from tests.live.streams import PUSHABLE_BY_HAND, await_that, look, rate_stream
 from tests.live.token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
 from tests.slow.clusters.three_datanodes.conftest import KEY
 
 pytestmark = pytest.mark.clusters
 
 ZONE = f"/user/{getuser()}/zone"
-SPEC = rate_stream("zone", TicketCredentials(refresh=True), arguments=(ZONE,), checkpoints=(f"{ZONE}/checkpoint",))
+SPEC = rate_stream(
+    "zone",
+    TicketCredentials(refresh=True),
+    arguments=(ZONE,),
+    checkpoints=(f"{ZONE}/checkpoint",),
+    conf=PUSHABLE_BY_HAND,
+)
 
 
 @pytest.fixture

@@ -14,5 +14,5 @@ def refuse(self: Any, content: bytes) -> None:
     raise kstream_tokens.Refused("this driver refuses all tokens")
 
 
-kstream_tokens.SparkTokens.use = refuse
+kstream_tokens.SparkTokens.tried = refuse
 runpy.run_path("plain_rate.py", run_name="__main__")

@@ -1,0 +1,185 @@
+"""What supervisors keep of declarations in a state_dir: the streams of a place, and the policies that hold.
+
+Watchers follow them with the one listing of the state_dir that serves a round: the time of a folder tells that a file
+of it was replaced.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.declarations import (
+    KeptKind,
+    KeptPolicies,
+    Place,
+    draft_name,
+    read_kept_policies,
+    read_streams,
+    written_policies,
+    written_streams,
+)
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.own_folders import FolderKind
+from airflow_kstream.policy.authors import may_declare
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
+from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
+from airflow_kstream.supervise.clusters.write_once import FILE_MODE
+
+T = TypeVar("T")
+
+_FOLDER_MODE = "755"
+# Of thousands of streams. Only a supervisor's file is read.
+_LONGEST = 16 << 20
+# Two changes of a folder within this time may have the same time of the NameNode's.
+_TICK_SECONDS = 2.0
+# HDFS never sets the time of a folder back: with a NameNode whose clock is behind the former's, a change can come
+# without a trace there. After so many seconds a folder is listed again, whatever its time is.
+_LISTINGS_HOLD_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The files of one kind in a folder, `at` a reading of this process's clock."""
+
+    entry: FileStatus
+    at: float
+    files: tuple[FileStatus, ...]
+
+
+class Declarations:
+    """The declarations kept in one state_dir. What was read once is remembered until its file changes.
+
+    Of several supervisors' files of a place the reader's own counts alone: it holds all that its principal ever kept.
+    Without one, as when the principal of a connection changed, those of the others do.
+    """
+
+    def __init__(self, hdfs: Hdfs, state: StateDir) -> None:
+        self._hdfs = hdfs
+        self._state = state
+        self._listed: dict[tuple[str, KeptKind], _Listed] = {}
+        self._read: dict[str, tuple[FileStatus, object]] = {}
+        self._policies: tuple[StateListing, Place, KeptPolicies] | None = None
+
+    def policies(self, place: Place) -> KeptPolicies:
+        """Return the policies of a place's declarations, none where none are kept.
+
+        Costs nothing as long as no folder of declarations changed by the last look at the state_dir; otherwise a
+        listing of each supervisor's that did, and a request for each file that did. Raises Unavailable: when HDFS is
+        away.
+        """
+        listing = self._state.last()
+        known = self._policies
+        if known is None or known[0] is not listing or known[1] != place:
+            known = self._policies = listing, place, self._all_policies(listing, place)
+        return known[2]
+
+    def _all_policies(self, listing: StateListing, place: Place) -> KeptPolicies:
+        own, others = self._kept(listing, KeptKind.POLICIES, place, read_kept_policies)
+        if own:
+            return own[0]
+        edits = [each for kept in others for each in kept.without_notifiers.streams.items()]
+        return KeptPolicies(dict(sorted(edits, key=lambda each: each[1].at)))
+
+    def streams(self, place: Place) -> frozenset[str]:
+        """Return the streams that this place declared and looks after. Costs and raises as `policies`."""
+        own, others = self._kept(self._state.last(), KeptKind.STREAMS, place, read_streams)
+        return own[0] if own else frozenset().union(*others)
+
+    def keep_policies(self, place: Place, kept: KeptPolicies) -> bool:
+        """Replace our file with the policies of a place; return False where there is no state_dir yet: nothing was
+        submitted.
+
+        Raises Denied: when this identity's word doesn't count, and what else HDFS refuses, or Unavailable.
+        """
+        return self._keep(KeptKind.POLICIES, place, written_policies(place, kept, user_at_host()))
+
+    def keep_streams(self, place: Place, names: Collection[str]) -> bool:
+        """Replace our file with the streams of a place. Returns and raises as `keep_policies`."""
+        return self._keep(KeptKind.STREAMS, place, written_streams(place, names, user_at_host()))
+
+    def _keep(self, kind: KeptKind, place: Place, text: str) -> bool:
+        supervisors = self._state.look().supervisors
+        if not supervisors.owner:
+            return False
+        self._require_one_of(supervisors)
+        folder, name = own_folder(self._hdfs, self._state.path, FolderKind.DECLARED), place.file_name(kind)
+        make_own_folder(self._hdfs, folder, _FOLDER_MODE)
+        draft = f"{folder}/{draft_name(uuid.uuid4().hex)}"
+        self._hdfs.write(draft, text, permission=FILE_MODE)
+        try:
+            self._hdfs.rename_over(draft, f"{folder}/{name}")
+        except KstreamError:
+            with suppress(KstreamError):
+                self._hdfs.delete(draft)
+            raise
+        self._listed.clear()
+        self._policies = None
+        return True
+
+    def _require_one_of(self, supervisors: Supervisors) -> None:
+        user = self._state.user
+        if not may_declare(user, supervisors):
+            raise Denied(
+                f"declarations that {user} keeps don't count here, but those of {supervisors}; one of these can name "
+                f"{user} in a line of {self._state.path}/{SUPERVISORS_FILE}",
+                tried=f"keep declarations in {self._state.path}",
+                server=self._hdfs.servers,
+            )
+
+    def _kept(
+        self, listing: StateListing, kind: KeptKind, place: Place, read: Callable[[str, Place, datetime], T | None]
+    ) -> tuple[list[T], list[T]]:
+        """Return what counts of a place: our own, at most one, and what the other supervisors kept."""
+        name = place.file_name(kind)
+        own: list[tuple[datetime, T]] = []
+        others: list[T] = []
+        for folder, file in self._files(listing, kind):
+            if file.name == name:
+                kept = self._text_of(f"{folder}/{name}", file, lambda text, at: read(text, place, at))
+                if kept is not None and file.owner == self._state.user:
+                    own.append((file.modified, kept))
+                elif kept is not None:
+                    others.append(kept)
+        return [kept for _, kept in sorted(own, key=lambda each: each[0])[-1:]], others
+
+    def _files(self, listing: StateListing, kind: KeptKind) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the files of this kind that supervisors keep, with their folders; what can't be listed has none."""
+        for folder, entry in listing.folders(FolderKind.DECLARED).items():
+            if may_declare(entry.owner, listing.supervisors):
+                with suppress(Denied):
+                    for file in self._in(folder, entry, kind):
+                        if not file.is_folder and may_declare(file.owner, listing.supervisors):
+                            yield folder, file
+
+    def _in(self, folder: str, entry: FileStatus, kind: KeptKind) -> tuple[FileStatus, ...]:
+        known, now = self._listed.get((folder, kind)), time.monotonic()
+        if known is None or known.entry != entry or now - known.at >= _LISTINGS_HOLD_SECONDS:
+            known = _Listed(entry, now, self._hdfs.listing(folder, f"{kind}.").entries)
+            # Only then a change from now on shows in the folder's time.
+            if (self._hdfs.now() - entry.modified).total_seconds() > _TICK_SECONDS:
+                self._listed[folder, kind] = known
+        return known.files
+
+    def _text_of(self, path: str, file: FileStatus, read: Callable[[str, datetime], T | None]) -> T | None:
+        """Return what a file holds; what was read of it before, if it can't be read at the moment."""
+        known = self._read.get(path)
+        if known and known[0] == file:
+            return known[1]  # type: ignore[return-value]
+        kept: T | None = None
+        try:
+            kept = read(self._hdfs.read(path, _LONGEST), file.modified)
+        except (NotFound, Denied):
+            return known[1] if known else None  # type: ignore[return-value]
+        except InvalidInput:
+            pass
+        self._read[path] = file, kept
+        return kept
