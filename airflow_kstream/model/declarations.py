@@ -100,7 +100,7 @@ def draft_name(nonce: str) -> str:
     return f"{_DRAFT}{nonce}"
 
 
-def is_draft(name: str) -> bool:
+def is_draft_of_declarations(name: str) -> bool:
     return name.startswith(_DRAFT)
 
 

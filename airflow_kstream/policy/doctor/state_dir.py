@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
-from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.cluster_facts import ClusterFacts, known
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.hdfs_path import as_word
 from airflow_kstream.model.orders import ALL_STREAMS, OrderFile
 from airflow_kstream.policy.doctor.check import Found
 from airflow_kstream.policy.state_dir import few, is_readable_by_all, openness
-
-# Of a thousand streams nobody reads it in a table.
-_LONGEST_LINES = 4000
 
 
 def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
@@ -103,7 +98,8 @@ def unbounded(facts: ClusterFacts) -> Iterator[Found]:
             Severity.WARNING,
             "the connection has no allow: its declarations may use any keytab, proxied user, secret and file that its "
             "workers reach, and any notifier",
-            f"add to its extra what its streams need now, as `kstream connection allow` prints it: {_lines(needed)}",
+            f"add to its extra what its streams need now, as `kstream connection allow` prints it: "
+            f"{needed.line() or 'it is too long for this line'}",
             "the connection's extra; what its streams need is in the supervisors' copies of their declarations",
         )
 
@@ -165,11 +161,6 @@ def long_listings(facts: ClusterFacts) -> Iterator[Found]:
                 Concern(each.stream, "strangers flood its folder") for each in state_dir.folders if each.cut
             ),
         )
-
-
-def _lines(needed: Allow) -> str:
-    lines = json.dumps({"allow": needed.to_json()})
-    return lines if len(lines) <= _LONGEST_LINES else "it is too long for this line"
 
 
 def _few(entries: Iterable[tuple[str, str]]) -> str:

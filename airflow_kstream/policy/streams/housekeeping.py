@@ -25,6 +25,7 @@ from airflow_kstream.model.contract import (
     newest_trace,
     recorded_ends,
 )
+from airflow_kstream.model.declarations import is_draft_of_declarations
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
@@ -137,9 +138,10 @@ def cleaning_of_journal(folder: str, files: Times, now: datetime, older_than: ti
     return Cleaning(_Old(folder, files, now, max(older_than, _RECORDS_KEPT)).of(records, _RECORD))
 
 
-def cleaning_of_notes(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
-    """Return what may go of a user's notes of what was told: drafts alone. A note goes with its stream."""
-    drafts = [name for name in sorted(files) if is_told_draft(name)]
+def cleaning_of_drafts(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
+    """Return what may go of a user's declarations, and notes of what was told: drafts alone. The rest goes with its
+    stream."""
+    drafts = [name for name in sorted(files) if is_told_draft(name) or is_draft_of_declarations(name)]
     return Cleaning(_Old(folder, files, now, older_than).of(drafts, _DRAFT))
 
 

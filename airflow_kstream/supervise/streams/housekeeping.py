@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
@@ -23,8 +24,8 @@ from airflow_kstream.policy.streams.housekeeping import (
     Removal,
     RemovalKind,
     cleaning,
+    cleaning_of_drafts,
     cleaning_of_journal,
-    cleaning_of_notes,
     cleaning_of_orders,
     cleaning_of_root,
 )
@@ -143,11 +144,12 @@ class Housekeeper:
         """Look at the state_dir, the brake and each stream. Raises NotFound: when there is no such state_dir."""
         self._session.hdfs.status(self._session.cluster.state_dir)
         declared = self._declared()
-        common = {
+        common: dict[str, Callable[[], Cleaning]] = {
             "state_dir": self._of_root,
             "orders": self._of_orders,
             "leases": self._of_journal,
-            "told": self._of_notes,
+            "declared": partial(self._of_drafts, FolderKind.DECLARED),
+            "told": partial(self._of_drafts, FolderKind.TOLD),
         }
         return [
             *(FolderCleaning(subject, look(), look) for subject, look in common.items()),
@@ -177,11 +179,11 @@ class Housekeeper:
         folder = f"{own_folder(hdfs, self._session.cluster.state_dir, FolderKind.LEASES)}/{AUDIT_FOLDER}"
         return cleaning_of_journal(folder, self._own(folder), hdfs.now(), self._older_than)
 
-    def _of_notes(self) -> Cleaning:
-        """Look at this identity's notes of what was told."""
+    def _of_drafts(self, kind: FolderKind) -> Cleaning:
+        """Look at what this identity began to write in its folder of this kind."""
         hdfs = self._session.hdfs
-        folder = own_folder(hdfs, self._session.cluster.state_dir, FolderKind.TOLD)
-        return cleaning_of_notes(folder, self._own(folder), hdfs.now(), self._older_than)
+        folder = own_folder(hdfs, self._session.cluster.state_dir, kind)
+        return cleaning_of_drafts(folder, self._own(folder), hdfs.now(), self._older_than)
 
     def _own(self, folder: str) -> Mapping[str, datetime | None]:
         """List this identity's files in a folder of its own, however many there are; others' are theirs to delete."""

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
+from airflow_kstream.model.declarations import draft_name
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.generation import DesiredState, StreamId
@@ -121,8 +122,11 @@ def test_notes_of_what_was_told_go_with_their_stream_and_no_others(life: Life, h
     assert left == {subject.file_name for subject in others}
 
 
-def test_a_note_that_its_writer_never_finished_goes(life: Life, hdfs: Hdfs) -> None:
-    draft = f"{CLUSTER.state_dir}/told.streamer/{told_draft('0123')}"
+@pytest.mark.parametrize(
+    "name", [f"told.streamer/{told_draft('0123')}", f"declared.streamer/{draft_name('0123')}"], ids=["told", "declared"]
+)
+def test_what_its_writer_never_finished_goes(life: Life, hdfs: Hdfs, name: str) -> None:
+    draft = f"{CLUSTER.state_dir}/{name}"
     hdfs.make_folder(draft.rpartition("/")[0], "755")
     hdfs.write(draft, "{")
     assert draft not in clean(life).removed
