@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -15,6 +16,8 @@ _SECRET = re.compile(r"(conn|var|env|file):\S.*")
 _COORDINATES = re.compile(r"[A-Za-z][\w.+-]*:\S+", re.ASCII)
 # What Spark or Hadoop would make another path of: a glob, or a character that is written as a number.
 _ANOTHER_PATH = re.compile(r"[%*?\[\]{}\\]")
+# Of a thousand streams nobody reads it in a table.
+_LONGEST_LINE = 4000
 
 
 def _names_files(text: str) -> bool:
@@ -81,6 +84,11 @@ class Allow:
     def to_json(self) -> dict[str, Any]:
         """Return plain data as a connection has it, without what is empty."""
         return {name: list(names) for name, names in self.items() if names}
+
+    def line(self) -> str:
+        """Return what a connection's extra would have, for a table of findings; empty if it is too long for one."""
+        line = json.dumps({"allow": self.to_json()})
+        return line if len(line) <= _LONGEST_LINE else ""
 
 
 def covers(patterns: tuple[str, ...], name: str) -> bool:

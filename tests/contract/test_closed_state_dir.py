@@ -86,7 +86,8 @@ def test_the_check_of_a_connection_makes_it_and_prints_what_is_left(
     assert (asked.code, asked.err) == (0, "")
     assert f"  hdfs dfs -setfacl -m user::rwx,group::r-x,other::r-x,user:{US}:rwx {gateway.state.path}" in asked.out
     made = ran("connection", "check", "--cluster", file, str(declaration), "--make", "--json")
-    assert {step["outcome"] for step in made.data} == {"passed"}
+    # This connection bounds no declarations, which is a warning of its own.
+    assert {step["outcome"] for step in made.data if step["name"] != "allow"} == {"passed"}
     assert not creates(ordinary, gateway.state.path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from airflow_kstream.model.allow import Allow
@@ -19,9 +18,10 @@ def told_bound(session: ClusterSession, declared: Sequence[StreamSpec] = ()) -> 
     cluster = session.cluster
     if cluster.allow is None:
         needed = needed_by_all(newest_claims(session), cluster).with_all(needed_by(declared, cluster))
+        line = needed.line()
         return Told(
             "it has none, so a declaration may use any keytab, proxied user, secret and file that the workers reach; "
-            f"the present ones need {json.dumps({'allow': needed.to_json()})}",
+            f"`kstream connection allow` prints what the present ones need{': ' * bool(line)}{line}",
             warns=True,
         )
     missing = {spec.name: not_allowed(spec, cluster) for spec in declared}

@@ -22,7 +22,14 @@ def test_without_a_bound_it_prints_the_one_that_streams_and_files_need(life: Lif
     life.begin()
     said = told_bound(life.run.session, [MORE])
     assert said.warns
+    assert "`kstream connection allow` prints" in said.words
     assert said.words.endswith('{"allow": {"secrets": ["conn:clicks"], "local_files": ["/jobs/orders.jar"]}}')
+
+
+def test_a_bound_too_long_for_a_table_is_left_to_the_command_that_prints_it(life: Life, served: None) -> None:
+    many = [replace(SPEC, name=f"s{number}", application=f"/jobs/{number:0200}.jar") for number in range(30)]
+    said = told_bound(life.run.session, many)
+    assert said.words.endswith("`kstream connection allow` prints what the present ones need")
 
 
 def test_a_bound_that_covers_the_declarations_is_no_warning(life: Life) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.get_provider_info import get_provider_info
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
@@ -50,6 +51,7 @@ def test_what_the_form_shows_as_an_example_is_accepted() -> None:
     objects = {name: read_mapping(shown[name]) for name in ("spark_conf", "allow")}
     fields = connection_fields("prod", {**shown, **objects})
     assert fields.spark_conf == {"spark.yarn.queue": "streams"}
+    assert fields.allow == Allow(secrets=("conn:streams_*",), local_files=("/opt/jobs/",))
 
 
 @pytest.mark.parametrize(("text", "says"), rows(bad_tickets.BAD))
