@@ -17,6 +17,7 @@ from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc
 from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.allow import Allow, covers
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import claim_file
@@ -26,6 +27,7 @@ from airflow_kstream.model.fresh_token import FreshToken, credentials_file
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import KMS_TOKEN, DelegationToken, Token
+from airflow_kstream.policy.streams.allowed import words
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -173,13 +175,17 @@ def _token(held: tuple[Token, ...], service: str) -> DelegationToken:
 def minter_of(session: ClusterSession, app: Application, old: DelegationToken) -> Identity:
     """Return who makes a token like this one of the application's.
 
-    Raises Denied: when that is another principal, which would change who acts; and when YARN runs the application as
+    Raises Denied: when that is another principal, which would change who acts; when YARN runs the application as
     somebody else than the token would be for: the driver names the owner of its tokens, and the job's author wrote the
-    driver. Raises Unavailable: when no server tells whether it does.
+    driver; and when the connection does not allow that user. Raises Unavailable: when no server tells whether it does.
     """
+    tried = f"push tokens to {app.id}"
     minter = _same_as(session.identity, old, app.id)
     if why := unproven(session, app, minter):
-        raise Unavailable(f"no token was made: {why}", tried=f"push tokens to {app.id}", principal=str(minter))
+        raise Unavailable(f"no token was made: {why}", tried=tried, principal=str(minter))
+    allow, user = session.cluster.allow, minter.do_as
+    if allow is not None and user and not covers(allow.proxy_users, user):
+        raise Denied(words(Allow(proxy_users=(user,)), session.cluster.name), tried=tried, principal=str(minter))
     return minter
 
 

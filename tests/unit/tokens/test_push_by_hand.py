@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.allow import Allow
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
@@ -69,6 +71,17 @@ def by_way_of_us(owner: str) -> DelegationToken:
 def test_a_token_is_made_as_the_one_that_it_replaces_was() -> None:
     assert made_by(LAUNCHED, "streamer") == STREAMER
     assert made_by(by_way_of_us("alice"), "alice") == replace(STREAMER, do_as="alice")
+
+
+@pytest.mark.parametrize(
+    ("allow", "may"),
+    [(None, True), (Allow(proxy_users=("al*",)), True), (Allow(), False), (Allow(proxy_users=("bob",)), False)],
+)
+def test_only_a_user_whom_the_connection_allows_is_impersonated(allow: Allow | None, may: bool) -> None:
+    bounded = replace(servers(), cluster=replace(servers().cluster, allow=allow))
+    assert minter_of(bounded, running(bounded, "streamer"), LAUNCHED) == STREAMER
+    with nullcontext() if may else pytest.raises(Denied, match=r'does not allow proxy_users: alice.*\["alice"\]'):
+        minter_of(bounded, running(bounded, "alice"), by_way_of_us("alice"))
 
 
 @pytest.mark.parametrize(("owner", "real_user"), [("etl@EXAMPLE.COM", ""), ("alice", "gateway@EXAMPLE.COM")])
