@@ -27,7 +27,7 @@ from tests.simulated.servers import CLUSTER
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 NEVER = "--never-submitted"
 HORIZON = (
-    "; its horizon is in 7d (the delegation token reaches its max-lifetime and nobody makes another), "
+    "; its horizon is in 6d 23h (the delegation token reaches its max-lifetime and nobody makes another), "
     "and nobody restarts it before `kstream streams start orders`"
 )
 FORETOLD = ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)
@@ -261,6 +261,8 @@ def test_a_mistyped_name_is_no_stream_and_names_those_that_are(kstream: CommandL
 
 
 def test_hold_leaves_a_running_generation_and_says_when_it_dies(kstream: CommandLine) -> None:
+    # However long the claim and this command take.
+    kstream.life.clock.ahead += timedelta(minutes=1)
     code, lines = kstream.run("hold")
     assert (code, lines) == (0, [f"orders: held; generation 1 (application_1_0001) is RUNNING{HORIZON}"])
     report = kstream.life.reconcile()
@@ -269,6 +271,7 @@ def test_hold_leaves_a_running_generation_and_says_when_it_dies(kstream: Command
 
 def test_hold_after_a_stop_was_begun_says_that_it_is_not_undone(kstream: CommandLine) -> None:
     kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
+    kstream.life.clock.ahead += timedelta(minutes=1)
     _, lines = kstream.run("hold")
     assert lines == [
         "orders: held; generation 1 (application_1_0001) is RUNNING; "
