@@ -66,11 +66,14 @@ class Sight:
         """Return the sight of a watcher that begins now with what the task knew.
 
         Had the stream stayed blind, its task would have been woken again after its pause and a turn: once that is
-        over, it has been seen since.
+        over, it has been seen since. Nor does a plan hold that passed so long ago: the stream is held, or fresh tokens
+        came. Else an outage would wake the tasks of a whole fleet, one after the other.
         """
-        if now - self.looked <= backoff(self.patience, self.wakings) + _LONGEST_PAUSE:
-            return replace(self, confirmed=True)
-        return replace(self, blind_since=None, wakings=0, confirmed=False)
+        turn = backoff(self.patience, self.wakings) + _LONGEST_PAUSE
+        plan = self.plan if self.plan is None or now - max(self.plan, self.looked) <= turn else None
+        if now - self.looked <= turn:
+            return replace(self, plan=plan, confirmed=True)
+        return replace(self, plan=plan, blind_since=None, wakings=0, confirmed=False)
 
     @property
     def unseen_since(self) -> float | None:

@@ -99,6 +99,14 @@ def test_a_blindness_is_over_if_its_task_was_not_woken_in_time() -> None:
     assert HANDED_ON.handed_on(2800.0).unseen_since == 0.0
 
 
+def test_a_plan_that_passed_long_ago_is_none_for_a_new_watcher() -> None:
+    """A watcher of that time would have woken the task. One that passed while no watcher was there for long is due."""
+    planned = replace(HANDED_ON, plan=90_000.0)
+    assert planned.handed_on(91_800.0).is_due(91_800.0)
+    assert not planned.handed_on(91_801.0).is_due(91_801.0)
+    assert replace(planned, looked=91_000.0).handed_on(92_000.0).is_due(92_000.0), "its task looked since"
+
+
 def test_what_a_watcher_has_seen_itself_needs_no_confirmation() -> None:
     assert HANDED_ON.saw(500.0) == replace(HANDED_ON, plan=500.0, blind_since=None, wakings=0, confirmed=True)
 
