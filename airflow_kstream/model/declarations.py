@@ -6,22 +6,18 @@ database, and who may edit Airflow's assets can't write them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
-from urllib.parse import quote
 
 from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.own_folders import file_about
 from airflow_kstream.model.policy_edit import PolicyEdit
 
 _VERSION = 1
-# HDFS's names have at most 255 bytes.
-_READABLE, _DIGITS = 100, 32
-_DRAFT = ".declarations-"
 
 
 class KeptKind(StrEnum):
@@ -40,9 +36,8 @@ class Place:
     connection: str
 
     def file_name(self, kind: KeptKind) -> str:
-        """Return the name of its file: readable for people, and made unique by a digest of all that it is."""
-        digest = hashlib.sha256(json.dumps([self.installation, self.connection]).encode()).hexdigest()[:_DIGITS]
-        return f"{kind}.{quote(self.connection, safe='')[:_READABLE]}-{digest}"
+        """Return the name of its file of this kind."""
+        return f"{kind}.{file_about(self.connection, self.installation, self.connection)}"
 
 
 @dataclass(frozen=True)
@@ -93,15 +88,6 @@ def read_kept_policies(text: str, place: Place, modified: datetime) -> KeptPolic
     read = {name: PolicyEdit.from_json(edit) for name, edit in streams.items() if is_stream_name(name)}
     edits = {name: replace(edit, at=min(edit.at, modified)) for name, edit in read.items() if edit is not None}
     return KeptPolicies(edits, str(fields.get("declarations") or ""))
-
-
-def draft_name(nonce: str) -> str:
-    """Return the name of a file that is being written."""
-    return f"{_DRAFT}{nonce}"
-
-
-def is_draft_of_declarations(name: str) -> bool:
-    return name.startswith(_DRAFT)
 
 
 def _written(place: Place, by: str, **fields: Any) -> str:

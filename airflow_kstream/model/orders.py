@@ -12,7 +12,6 @@ from datetime import datetime
 # The subject of orders on all streams; no stream's folder has a name without a digest.
 ALL_STREAMS = "freeze"
 _FILE = re.compile(r"(?P<subject>[a-z0-9_-]+)\.(?P<number>\d{6,9})\.json")
-_DRAFT = re.compile(r"\.order-.+")
 # A job runs as its stream's user, and may say the highest number: supervisors have higher ones left.
 LAST_OF_SUPERVISORS, LAST_OF_USERS = 999_999_999, 99_999_999
 
@@ -47,8 +46,3 @@ def order_of(name: str) -> tuple[str, int] | None:
     """Return the subject and the number of an order's file, None for any other file."""
     match = _FILE.fullmatch(name)
     return (match["subject"], int(match["number"])) if match else None
-
-
-def is_order_draft(name: str) -> bool:
-    """Return True for an order that its writer has not yet renamed into place, and perhaps never will."""
-    return _DRAFT.fullmatch(name) is not None

@@ -38,15 +38,15 @@ class PolicyEdit:
     def mark(self) -> str:
         return mark_of(read_policies(self.policies))
 
-    def replaces(self, given: Policies | None, read: datetime | None = None) -> bool:
-        """Return whether these hold in place of the policies that a task found declared at `read`, if that is known.
+    def replaces(self, ours: str | None, read: datetime | None = None) -> bool:
+        """Return whether these hold in place of the policies with this mark that a task found declared at `read`, if
+        that is known; None if it found none.
 
         They do where the task knew none, where the declaration gave its policies before, and where it was edited
         after the task read it.
         """
-        if given is None:
+        if ours is None:
             return True
-        ours = mark_of(given)
         return ours != self.mark and (ours in self.former or (read is not None and self.at > read))
 
     def to_json(self) -> dict[str, Any]:

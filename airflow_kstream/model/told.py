@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from urllib.parse import quote
+from dataclasses import asdict, astuple, dataclass
 
 from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.own_folders import DIGITS, file_about
 
 # The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
 WATCHED = "watched"
-# HDFS's names have at most 255 bytes.
-_READABLE, _DIGITS = 100, 32
-_DRAFT = ".told-"
 
 
 @dataclass(frozen=True)
@@ -32,12 +28,9 @@ class ToldSubject:
 
     @property
     def file_name(self) -> str:
-        """Return the name of its file: readable for people, and made unique by a digest of all that it is."""
-        told = json.dumps([self.installation, self.connection, self.stream, self.key])
-        digest = hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+        """Return the name of its file."""
         # No stream's name has a dot.
-        readable = self.stream or f"cluster.{quote(self.key, safe='')}"[:_READABLE]
-        return f"{readable}-{digest}"
+        return file_about(self.stream or f"cluster.{self.key}", *astuple(self))
 
 
 def written_told(subject: ToldSubject, ledger: Ledger, by: str) -> str:
@@ -56,15 +49,6 @@ def read_told(text: str, subject: ToldSubject) -> Ledger | None:
     return Ledger.from_json(note.get("told"))
 
 
-def told_draft(nonce: str) -> str:
-    """Return the name of a note that is being written."""
-    return f"{_DRAFT}{nonce}"
-
-
-def is_told_draft(name: str) -> bool:
-    return name.startswith(_DRAFT)
-
-
 def is_told_of(stream: str, name: str) -> bool:
     """Return whether a file of this name is a note of the stream, in whatever installation."""
-    return re.fullmatch(rf"{re.escape(stream)}-[0-9a-f]{{{_DIGITS}}}", name) is not None
+    return re.fullmatch(rf"{re.escape(stream)}-[0-9a-f]{{{DIGITS}}}", name) is not None

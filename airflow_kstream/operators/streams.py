@@ -32,7 +32,7 @@ from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.policy_edit import Policies, PolicyEdit, policies_of
+from airflow_kstream.model.policy_edit import Policies, PolicyEdit, mark_of, policies_of
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import ExplainedSubmission, SparkDefaults
@@ -314,7 +314,8 @@ class SparkStreamOperator(KstreamOperator):
 
     def _edited(self, spec: StreamSpec) -> StreamSpec:
         """Return the spec with the policies that the watcher judged by, where this task's declaration is older."""
-        if self._edit is None or not self._edit.replaces(self._given(spec)):
+        given = self._given(spec)
+        if self._edit is None or not self._edit.replaces(None if given is None else mark_of(given)):
             return spec
         return replace(spec, **read_policies(self._edit.policies))
 

@@ -25,12 +25,11 @@ from airflow_kstream.model.contract import (
     newest_trace,
     recorded_ends,
 )
-from airflow_kstream.model.declarations import is_draft_of_declarations
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
-from airflow_kstream.model.orders import is_order_draft, order_of
-from airflow_kstream.model.told import is_told_draft
+from airflow_kstream.model.orders import order_of
+from airflow_kstream.model.own_folders import is_own_draft
 
 # Files with the NameNode's times; a folder has none.
 Times = Mapping[str, datetime | None]
@@ -122,7 +121,7 @@ def cleaning(facts: FolderFacts, older_than: timedelta, kept: Kept) -> Cleaning:
 
 def cleaning_of_orders(folder: str, files: Times, now: datetime, older_than: timedelta, kept: Kept) -> Cleaning:
     """Return what may go of a person's orders: drafts, and all but the last on each subject."""
-    drafts = [name for name in sorted(files) if is_order_draft(name)]
+    drafts = [name for name in sorted(files) if is_own_draft(name)]
     subjects: dict[str, list[tuple[int, str]]] = {}
     for name in files:
         if named := order_of(name):
@@ -141,7 +140,7 @@ def cleaning_of_journal(folder: str, files: Times, now: datetime, older_than: ti
 def cleaning_of_drafts(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
     """Return what may go of a user's declarations, and notes of what was told: drafts alone. The rest goes with its
     stream."""
-    drafts = [name for name in sorted(files) if is_told_draft(name) or is_draft_of_declarations(name)]
+    drafts = [name for name in sorted(files) if is_own_draft(name)]
     return Cleaning(_Old(folder, files, now, older_than).of(drafts, _DRAFT))
 
 

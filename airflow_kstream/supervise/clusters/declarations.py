@@ -7,7 +7,6 @@ of it was replaced.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,18 +20,17 @@ from airflow_kstream.model.declarations import (
     KeptKind,
     KeptPolicies,
     Place,
-    draft_name,
     read_kept_policies,
     read_streams,
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
-from airflow_kstream.supervise.clusters.write_once import FILE_MODE
+from airflow_kstream.supervise.clusters.write_once import replace_file
 
 T = TypeVar("T")
 
@@ -113,14 +111,7 @@ class Declarations:
         self._require_one_of(supervisors)
         folder, name = own_folder(self._hdfs, self._state.path, FolderKind.DECLARED), place.file_name(kind)
         make_own_folder(self._hdfs, folder, _FOLDER_MODE)
-        draft = f"{folder}/{draft_name(uuid.uuid4().hex)}"
-        self._hdfs.write(draft, text, permission=FILE_MODE)
-        try:
-            self._hdfs.rename_over(draft, f"{folder}/{name}")
-        except KstreamError:
-            with suppress(KstreamError):
-                self._hdfs.delete(draft)
-            raise
+        replace_file(self._hdfs, f"{folder}/{name}", text)
         self._listed.clear()
         self._policies = None
         return True

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, reduce
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.own_folders import FolderKind
-from airflow_kstream.model.told import ToldSubject, read_told, told_draft, written_told
+from airflow_kstream.model.told import ToldSubject, read_told, written_told
 from airflow_kstream.policy.authors import may_have_told
 from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir
-from airflow_kstream.supervise.clusters.write_once import FILE_MODE
+from airflow_kstream.supervise.clusters.write_once import replace_file
 
 _FOLDER_MODE = "755"
 
@@ -46,14 +45,7 @@ class Told:
 
     def note(self, subject: ToldSubject, ledger: Ledger) -> None:
         """Replace our note on a subject. Raises what HDFS refuses: Denied, also for a quota, or Unavailable."""
-        draft = f"{self._folder}/{told_draft(uuid.uuid4().hex)}"
-        self._hdfs.write(draft, written_told(subject, ledger, user_at_host()), permission=FILE_MODE)
-        try:
-            self._hdfs.rename_over(draft, f"{self._folder}/{subject.file_name}")
-        except KstreamError:
-            with suppress(KstreamError):
-                self._hdfs.delete(draft)
-            raise
+        replace_file(self._hdfs, f"{self._folder}/{subject.file_name}", written_told(subject, ledger, user_at_host()))
 
     @cached_property
     def _folder(self) -> str:

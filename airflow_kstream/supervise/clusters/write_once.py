@@ -1,6 +1,10 @@
-"""Files that one writer alone places under their names: claims, owners, words of persons, records of ends."""
+"""Files that readers see complete or not at all: those that one writer alone places under their names, as claims,
+owners, words of persons and records of ends, and those that are replaced."""
 
 from __future__ import annotations
+
+import uuid
+from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
@@ -25,6 +29,23 @@ def wrote_once(hdfs: Hdfs, draft: str, path: str, text: str) -> bool:
     if refusal and standing is None:
         raise refusal
     return False
+
+
+def replace_file(hdfs: Hdfs, path: str, text: str, permission: str = FILE_MODE) -> None:
+    """Write a file in place of what stands there. Raises the server's refusal: when another text stands there then."""
+    folder, _, name = path.rpartition("/")
+    draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    hdfs.write(draft, text, permission=permission)
+    try:
+        hdfs.rename_over(draft, path)
+    except KstreamError:
+        # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
+        with suppress(KstreamError):
+            if text_at(hdfs, path) == text:
+                return
+        with suppress(KstreamError):
+            hdfs.delete(draft)
+        raise
 
 
 def placed(hdfs: Hdfs, draft: str, path: str, text: str) -> KstreamError | None:

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from airflow_kstream.clients.hdfs.webhdfs import Listing
 from airflow_kstream.model.authors import CLOSING, Authored, Ground
 from airflow_kstream.model.contract import claims, is_draft
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.policy.authors import needs_ground, sorted_by_author
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import ground_of
-from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, text_at, wrote_once
+from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, replace_file, text_at, wrote_once
 from airflow_kstream.supervise.streams.folder_owner import in_own_folder, require_own_folder
 from airflow_kstream.supervise.streams.reading import just_listed
 
@@ -109,15 +109,8 @@ class AuthoredFolder:
 
     def put(self, name: str, text: str) -> None:
         """Write a file in place of what stands there."""
-        draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(self._path(draft), text, permission=FILE_MODE)
-        try:
-            self._hdfs.rename_over(self._path(draft), self._path(name))
-        except (Conflict, NotFound, Unavailable):
-            # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
-            if not self._stands(name, text):
-                raise
+        replace_file(self._hdfs, self._path(name), text)
 
     def put_once(self, name: str, text: str) -> bool:
         """Write a file that nobody replaces; return False when another writer's text stands there.

@@ -7,7 +7,6 @@ submitted as whom.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -20,7 +19,7 @@ from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.copies import CopyFile, adopted_name, copy_name, written_copy
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.clusters.write_once import FILE_MODE
+from airflow_kstream.supervise.clusters.write_once import FILE_MODE, replace_file
 from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -84,10 +83,8 @@ def _keep(run: StreamRun, session: ClusterSession) -> None:
     if _says(session, path) == _spec_in(written_copy(run.spec, "")):
         return
     _make(session, folder)
-    draft = f"{folder}/.copy-{uuid.uuid4().hex}"
     yarn_user = run.session.yarn.user() if run.acts_as_stream else None
-    session.hdfs.write(draft, written_copy(run.spec, yarn_user or ""), permission=FILE_MODE)
-    session.hdfs.rename_over(draft, path)
+    replace_file(session.hdfs, path, written_copy(run.spec, yarn_user or ""))
     run.session.copies.look_again(run.id)
     # The copy stands, whatever fails here: a claim that can't be read may need any of the others.
     with suppress(KstreamError):

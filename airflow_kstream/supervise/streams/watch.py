@@ -25,7 +25,7 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
-from airflow_kstream.model.policy_edit import Policies, PolicyEdit
+from airflow_kstream.model.policy_edit import PolicyEdit, mark_of
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import OnStall
@@ -85,20 +85,12 @@ class Subject:
 
     def by(self, edit: PolicyEdit | None) -> Mapping[str, Any] | None:
         """Return the policies that hold once this edit is known, as plain data; None for the claim's."""
-        if edit is None:
-            return self.policies
-        if not self._judged or self._judged[-1][0] != edit:
-            self._judged[:] = [(edit, edit.replaces(self._given, self.declared))]
-        return edit.policies if self._judged[-1][1] else self.policies
+        return edit.policies if edit and edit.replaces(self._mark, self.declared) else self.policies
 
     @cached_property
-    def _given(self) -> Policies | None:
-        return None if self.policies is None else read_policies(self.policies)
-
-    @cached_property
-    def _judged(self) -> list[tuple[PolicyEdit, bool]]:
-        """The last edit, and whether it replaces the declared ones: each look asks."""
-        return []
+    def _mark(self) -> str | None:
+        """Compute it once: each look asks."""
+        return None if self.policies is None else mark_of(read_policies(self.policies))
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import pytest
 
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
-from airflow_kstream.model.declarations import draft_name
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.told import ToldSubject, told_draft
+from airflow_kstream.model.told import ToldSubject
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
@@ -122,9 +121,7 @@ def test_notes_of_what_was_told_go_with_their_stream_and_no_others(life: Life, h
     assert left == {subject.file_name for subject in others}
 
 
-@pytest.mark.parametrize(
-    "name", [f"told.streamer/{told_draft('0123')}", f"declared.streamer/{draft_name('0123')}"], ids=["told", "declared"]
-)
+@pytest.mark.parametrize("name", ["told.streamer/.orders-0a.0123", "declared.streamer/.policies.prod-0a.0123"])
 def test_what_its_writer_never_finished_goes(life: Life, hdfs: Hdfs, name: str) -> None:
     draft = f"{CLUSTER.state_dir}/{name}"
     hdfs.make_folder(draft.rpartition("/")[0], "755")

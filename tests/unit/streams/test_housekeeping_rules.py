@@ -104,10 +104,10 @@ def test_a_generation_that_lives_keeps_its_fence_whatever_its_age() -> None:
 
 def test_the_last_orders_on_each_subject_stay_and_the_root_loses_drafts_alone() -> None:
     many = {order_name(ALL_STREAMS, number): OLD for number in range(1, 13)}
-    others = {order_name(str(STREAM), 7): OLD, ".order-0123": OLD, ".order-new": NOW, "x": OLD}
+    others = {order_name(str(STREAM), 7): OLD, ".order.0123": OLD, ".order.new": NOW, "x": OLD}
     orders = cleaning_of_orders("/kstream/orders.ann", {**many, **others}, NOW, MONTH, KEPT)
     assert [removal.path.rpartition("/")[2] for removal in orders.removals] == [
-        ".order-0123",
+        ".order.0123",
         order_name(ALL_STREAMS, 1),
         order_name(ALL_STREAMS, 2),
     ]

@@ -63,7 +63,7 @@ def test_equal_policies_have_equal_marks_in_whatever_way_they_are_written() -> N
     ],
 )
 def test_an_edit_replaces_what_was_declared_before_it(given: str, read: datetime | None, *, replaced: bool) -> None:
-    assert edits("7d", "1d").replaces(policies(given), read) is replaced
+    assert edits("7d", "1d").replaces(mark_of(policies(given)), read) is replaced
 
 
 def test_an_edit_replaces_nothing_known() -> None:
@@ -72,8 +72,8 @@ def test_an_edit_replaces_nothing_known() -> None:
 
 def test_an_edit_that_was_taken_back_is_the_older_one() -> None:
     back = edits("7d", "1d", "7d")
-    assert back.replaces(policies("1d"))
-    assert not back.replaces(policies("7d"))
+    assert back.replaces(mark_of(policies("1d")))
+    assert not back.replaces(mark_of(policies("7d")))
     assert replace(back, former=()).former == ()
 
 
