@@ -17,6 +17,7 @@ from typing import Any
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.printable import printable_line
+from airflow_kstream.model.secrets import without_secrets
 
 # Characters of the cause that a ledger keeps: the begin's message has all of it.
 _KEPT = 200
@@ -97,8 +98,8 @@ class Event:
         begins, ends = WORDS[self.kind]
         about = f" ({self.about})" if self.about else ""
         if self.until is None:
-            return printable_line(f"{self.subject}: {begins}{about}: {self.why}")
-        return printable_line(f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}")
+            return _shown(f"{self.subject}: {begins}{about}: {self.why}")
+        return _shown(f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601, `lasted` in seconds, texts as one line, words `in_all_forms`."""
@@ -108,11 +109,11 @@ class Event:
             "ended": self.ended,
             "cluster": self.cluster,
             "stream": self.stream or None,
-            "about": printable_line(self.about),
+            "about": _shown(self.about),
             "since": self.since.isoformat(),
             "until": self.until.isoformat() if self.until else None,
             "lasted": lasted.total_seconds() if lasted is not None else None,
-            "why": printable_line(self.why),
+            "why": _shown(self.why),
             **in_all_forms(self.words),
         }
 
@@ -241,4 +242,9 @@ def _count(number: object) -> int:
 
 
 def _line(text: str) -> str:
-    return shorten(text, _KEPT, placeholder="…")
+    return shorten(_shown(text), _KEPT, placeholder="…")
+
+
+def _shown(text: str) -> str:
+    """Return what others wrote as it may leave: one line, with what looks like a secret masked."""
+    return printable_line(without_secrets(text))

@@ -21,6 +21,11 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+def check_of(finding_id: str) -> str:
+    """Return the check that a finding of this id comes from."""
+    return finding_id.partition(":")[0]
+
+
 @dataclass(frozen=True)
 class Concern:
     """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already."""

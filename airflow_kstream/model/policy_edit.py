@@ -34,9 +34,14 @@ class PolicyEdit:
     at: datetime
     former: tuple[str, ...] = ()
 
+    # Each look at each stream of a fleet asks.
+    @cached_property
+    def read(self) -> Policies:
+        return read_policies(self.policies)
+
     @cached_property
     def mark(self) -> str:
-        return mark_of(read_policies(self.policies))
+        return mark_of(self.read)
 
     def replaces(self, ours: str | None, read: datetime | None = None) -> bool:
         """Return whether these hold in place of the policies with this mark that a task found declared at `read`, if

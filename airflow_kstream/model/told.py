@@ -12,6 +12,8 @@ from airflow_kstream.model.own_folders import DIGITS, file_about
 
 # The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
 WATCHED = "watched"
+# Bytes of a note: of a fleet of thousands each may have its finding.
+LONGEST = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ToldSubject:
 
 def written_told(subject: ToldSubject, ledger: Ledger, by: str) -> str:
     """Return a note's text. `by` is for people: who is believed is HDFS's owner of the file."""
-    return json.dumps({"version": 1, **asdict(subject), "by": by, "told": ledger.to_json()}, indent=1)
+    return json.dumps({"version": 1, **asdict(subject), "by": by, "told": ledger.to_json()})
 
 
 def read_told(text: str, subject: ToldSubject) -> Ledger | None:

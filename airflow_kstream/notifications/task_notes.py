@@ -12,16 +12,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT
 from airflow_kstream.clients.local.private_texts import forget_text, keep_text, kept_text
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.told import ToldSubject, read_told, written_told
+from airflow_kstream.model.told import LONGEST, ToldSubject, read_told, written_told
 from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.clusters.told import Told
+from airflow_kstream.supervise.clusters.told import ToldNotes
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class TaskNotes:
     `told` are those on HDFS, None where there is no way to them. `folder` is the worker's own.
     """
 
-    def __init__(self, subject: ToldSubject, told: Told | None, folder: Path) -> None:
+    def __init__(self, subject: ToldSubject, told: ToldNotes | None, folder: Path) -> None:
         self._subject = subject
         self._told = told
         self._folder = folder
@@ -83,8 +83,8 @@ class TaskNotes:
 
     def _read_here(self) -> Ledger | None:
         try:
-            text = kept_text(self._folder, self._subject.file_name, LONGEST_TEXT)
-        except OSError as error:
+            text = kept_text(self._folder, self._subject.file_name, LONGEST)
+        except (OSError, InvalidInput) as error:
             log.warning("What this worker told can't be read: %s", error)
             return None
         return read_told(text, self._subject) if text else None
@@ -108,7 +108,7 @@ class TaskNotes:
 def task_notes(subject: ToldSubject, folder: Path) -> Iterator[TaskNotes]:
     """Yield the notes of a subject, as the principal of its connection."""
     with ExitStack() as opened:
-        told: Told | None = None
+        told: ToldNotes | None = None
         try:
             cluster = opened.enter_context(KstreamClusterHook(subject.connection).cluster())
             told = opened.enter_context(open_session(cluster, cluster.watcher)).told

@@ -15,7 +15,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.baseline import Baseline
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import EventKind, Trouble
-from airflow_kstream.model.finding import DoctorReport, Finding, Severity
+from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
@@ -132,7 +132,7 @@ def _troubles(report: DoctorReport) -> Iterator[Trouble]:
 def _undecided(report: DoctorReport) -> Callable[[str], bool]:
     """Return what tells by a finding's id whether its check could not be decided now: it has not ended."""
     undecided = {one.check for one in report.undecided}
-    return lambda finding: finding.partition(":")[0] in undecided
+    return lambda finding: check_of(finding) in undecided
 
 
 def _result(report: DoctorReport, found: News) -> dict[str, Any]:

@@ -18,7 +18,15 @@ from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
-from airflow_kstream.policy.events.hands import Hand, Look, hands, pending, pending_from_json, unwatched
+from airflow_kstream.policy.events.hands import (
+    Hand,
+    Look,
+    hands,
+    maybe_unwatched,
+    pending,
+    pending_from_json,
+    unwatched,
+)
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
@@ -73,7 +81,8 @@ class FleetLookOperator(TellingOperator):
         waiting = pending(looks, before, now)
         needed = hands(looks, waiting, now)
         tasks.put(uri, _PENDING, {name: one.to_json() for name, one in waiting.items()})
-        self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "unwatched")
+        undecided = maybe_unwatched(looks, waiting)
+        self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "unwatched", undecided.__contains__)
         concerned = len({name for hand in needed for name in hand.streams})
         metrics.cluster_gauge("streams_in_need", float(concerned), self.cluster_conn_id)
         self._log_result(verdicts, needed, concerned)

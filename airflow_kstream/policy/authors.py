@@ -101,13 +101,8 @@ def may_declare(author: str, supervisors: Supervisors) -> bool:
     return author in supervisors
 
 
-def may_have_told(author: str, user: str, supervisors: Supervisors) -> bool:
-    """Return whether an event counts as told by the word of this author, for who acts as this user."""
-    return author == user or author in supervisors
-
-
 def may_remember(author: str, user: str) -> bool:
-    """Return whether what this author wrote down of leases counts for the user who recovers them: only their own.
+    """Return whether what this author wrote down, of leases or of what was told, counts for this user: only their own.
 
     Files of a server that names no owners count.
     """

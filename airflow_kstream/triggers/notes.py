@@ -14,25 +14,25 @@ from contextvars import Context
 from itertools import islice
 
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.told import ToldSubject
-from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.clusters.told import Told
+from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 log = logging.getLogger(__name__)
 
 # Seconds before the next try, from the first failure on.
-_PAUSE, _LONGEST_PAUSE = 15.0, 900.0
+_PAUSE, _LONGEST_PAUSE = 15.0, 300.0
 # Subjects of one question: where a thousand streams begin at once, the first ones don't wait for the last.
 _AT_ONCE = 200
 
-Step = Callable[[Sessions[Told]], Awaitable[bool]]
+Step = Callable[[Sessions[ToldNotes]], Awaitable[bool]]
 
 
 @contextmanager
-def _told(cluster: Cluster) -> Iterator[Told]:
+def _told(cluster: Cluster) -> Iterator[ToldNotes]:
     with open_session(cluster, cluster.watcher) as session:
         yield session.told
 
@@ -84,7 +84,7 @@ class Notes:
                         async with asyncio.timeout(pause):
                             await hurry.wait()
 
-    async def _read_some(self, sessions: Sessions[Told]) -> bool:
+    async def _read_some(self, sessions: Sessions[ToldNotes]) -> bool:
         # Who does not wait any longer has cancelled its future.
         self._wanted = [wanted for wanted in self._wanted if not wanted[1].done()]
         batch = self._wanted[:_AT_ONCE]
@@ -93,20 +93,25 @@ class Notes:
         subjects = dict.fromkeys(subject for subject, _ in batch)
         found = await sessions.ask(lambda told: told.read([*subjects]))
         for subject, wanted in batch:
-            if not wanted.done():
+            if subject in found and not wanted.done():
                 wanted.set_result(found[subject])
+        # What can't be read at the moment keeps no other from its turn.
+        left = [wanted for wanted in batch if wanted[0] not in found]
+        self._wanted = [*self._wanted[len(batch) :], *left]
+        if len(left) == len(self._wanted) > 0:
+            raise Unavailable("what was noted of them can't be read", tried=f"read notes on {len(left)} subjects")
         return True
 
-    async def _note_some(self, sessions: Sessions[Told]) -> bool:
+    async def _note_some(self, sessions: Sessions[ToldNotes]) -> bool:
         batch = dict(islice(self._unnoted.items(), _AT_ONCE))
         if not batch:
             return False
         noted: set[ToldSubject] = set()
 
-        def note(told: Told) -> None:
+        def note(told: ToldNotes) -> None:
             for subject, ledger in batch.items():
                 if subject not in noted:
-                    told.note(subject, _complete(told, subject, ledger))
+                    told.note(subject, ledger)
                     noted.add(subject)
 
         try:
@@ -133,8 +138,3 @@ class Notes:
                 error,
             )
         self._complaints.add(cause)
-
-
-def _complete(told: Told, subject: ToldSubject, ledger: Ledger) -> Ledger:
-    """Return what is to be noted: a ledger that was continued alone leaves out what others had told before."""
-    return joined(told.read([subject])[subject], ledger) if ledger.alone else ledger

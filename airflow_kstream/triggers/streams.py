@@ -13,7 +13,6 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.looks import Reached
-from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.model.policy_edit import PolicyEdit
 from airflow_kstream.model.stall import Stall
@@ -140,6 +139,7 @@ class StreamTrigger(BaseTrigger):
         subject, recording, recall = self._subject(memory), Recording(key, self.task_instance), Recall(key)
         async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall:
             while True:
+                subject = subject.knowing(memory.edit)
                 pace = self._pace(subject, memory.edit)
                 every = pace.every if sight.blind_since is None else min(pace.every, _BLIND_EVERY)
                 seen = await poller.next_verdict(subject, every, replace(sight, patience=pace.blind_after))
@@ -168,10 +168,9 @@ class StreamTrigger(BaseTrigger):
 
     def _pace(self, subject: Subject, edit: PolicyEdit | None) -> _Pace:
         """Return the pace of the looks by the policies that hold once this edit is known."""
-        policies = subject.by(edit)
-        if edit is None or policies is not edit.policies:
+        if edit is None or subject.by(edit) is not edit.policies:
             return _Pace(self.every_seconds, self.blind_after_seconds)
-        watch: WatchPolicy = read_policies(policies)["watch"]
+        watch: WatchPolicy = edit.read["watch"]
         return _Pace(watch.every.total_seconds(), watch.blind_after.total_seconds())
 
     def _log_edit(self, subject: Subject, memory: Memory, verdict: Verdict) -> None:

@@ -51,12 +51,14 @@ class _Process:
     rows: Rows
     outbox: Outbox
     accounts: dict[Subject, _Account]
+    # Seconds that the next teller of a subject still waits: one that ended before it had read used up its own.
+    patience: dict[Subject, float]
     _notes: dict[str, Notes]
 
     def here(self) -> Self:
         if self.loop is not asyncio.get_running_loop():
             self.loop, self.rows, self.outbox = asyncio.get_running_loop(), Rows(), Outbox(self._settled)
-            self.accounts, self._notes = {}, {}
+            self.accounts, self.patience, self._notes = {}, {}, {}
         return self
 
     def notes(self, subject: Subject) -> Notes:
@@ -123,8 +125,15 @@ class Teller:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
+        if self._loading is None:
+            return
+        patience = _process.here().patience
+        if self._loading.done():
+            patience.pop(self._subject, None)
+        else:
+            # A stream that dies at each start has a trigger for seconds, and tells nevertheless.
+            patience[self._subject] = max(self._patient_until - asyncio.get_running_loop().time(), 0.0)
+        self._loading.cancel()
 
     @property
     def handed_on(self) -> Ledger:
@@ -139,7 +148,8 @@ class Teller:
 
     def load(self) -> None:
         """Begin to read what was told."""
-        self._patient_until = asyncio.get_running_loop().time() + _PATIENCE
+        left = _process.here().patience.get(self._subject, _PATIENCE)
+        self._patient_until = asyncio.get_running_loop().time() + left
         self._loading = asyncio.create_task(self._load(), context=Context())
 
     def saw(
@@ -157,6 +167,9 @@ class Teller:
             if self._is_patient():
                 return self.ledger
             before = replace(before, alone=True, under_way=0)
+        if not self._subject[1]:
+            # Other triggerers watch streams of the cluster, too, and none knows what the others told meanwhile.
+            before = replace(before, alone=True)
         ledger, events = compare(before, seen, kinds, datetime.now(UTC), *self._subject)
         if events:
             self.ledger = ledger

@@ -131,8 +131,11 @@ class SimHdfs:
         children = {name[len(start) :].partition("/")[0] for name in there if name.startswith(start)} - {""}
         return tuple(self._status(start + child, child) for child in sorted(children))
 
-    def matching(self, path: str, wanted: Callable[[FileStatus], bool], *, after: str = "") -> tuple[FileStatus, ...]:
-        return tuple(entry for entry in self.list(path) if entry.name > after and wanted(entry))
+    def matching(
+        self, path: str, wanted: Callable[[FileStatus], bool], *, prefix: str = "", after: str = ""
+    ) -> tuple[FileStatus, ...]:
+        entries = (entry for entry in self.list(path) if entry.name > after and entry.name.startswith(prefix))
+        return tuple(filter(wanted, entries))
 
     def listing(self, path: str, prefix: str = "") -> Listing:
         return Listing(*kept([[entry for entry in self.list(path) if entry.name.startswith(prefix)]], self.most_rows))

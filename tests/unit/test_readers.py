@@ -37,7 +37,7 @@ READERS = (
     ),
     Reader("supervise/clusters/copies.py", 1, "Copies: only those that a supervisor owns"),
     Reader("supervise/clusters/declarations.py", 1, "Declarations: only files that a supervisor owns"),
-    Reader("supervise/clusters/told.py", 2, "Told: only notes of our own user and of supervisors"),
+    Reader("supervise/clusters/told.py", 1, "ToldNotes: only those of our own user"),
     Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
     Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
     Reader(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from airflow_kstream.model.baseline import Acceptance, Baseline
-from airflow_kstream.model.finding import Accepted, DoctorReport, Finding
+from airflow_kstream.model.finding import Accepted, DoctorReport, Finding, check_of
 from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.policy.doctor.checks import CHECKS
 
@@ -50,7 +50,7 @@ def _notes(report: DoctorReport, baseline: Baseline, today: date) -> Iterator[st
     for one in baseline.accepted:
         if today >= one.ends:
             yield f"the acceptance of {one.finding} by {one.by} ended on {one.until}"
-        elif (check := one.finding.partition(":")[0]) not in _NAMES:
+        elif (check := check_of(one.finding)) not in _NAMES:
             yield f"the baseline accepts {one.finding}: there is no check {check}{did_you_mean(check, _NAMES)}"
         elif one.finding not in found and check not in undecided:
             yield f"nothing is found any longer that {one.finding} accepts: remove it from the baseline"

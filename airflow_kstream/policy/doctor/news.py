@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from airflow_kstream.model.finding import DoctorReport, Finding, Severity
+from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
 
 # The streams that each finding concerned, by its id; a finding of the whole cluster concerns none by name.
 Known = Mapping[str, frozenset[str]]
@@ -35,7 +35,7 @@ def news(report: DoctorReport, before: Known) -> News:
     """
     undecided = {one.check for one in report.undecided}
     now = {finding.id: frozenset(finding.streams) for finding in report.findings}
-    silent = {key: streams for key, streams in before.items() if key not in now and key.partition(":")[0] in undecided}
+    silent = {key: streams for key, streams in before.items() if key not in now and check_of(key) in undecided}
     fresh = tuple(one for finding in report.findings if (one := _fresh(finding, before)))
     gone = tuple(sorted(before.keys() - now.keys() - silent.keys()))
     return News(fresh, gone, {**silent, **now})

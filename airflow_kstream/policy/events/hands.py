@@ -125,7 +125,7 @@ def pending_from_json(data: object) -> dict[str, Pending]:
 
 
 def pending(looks: Mapping[str, Look], before: Mapping[str, Pending], now: datetime) -> dict[str, Pending]:
-    """Return what each stream waits for now; `before` is what the last look kept, and a time of the future no time."""
+    """Return what each stream waits for now. `before` is what the last look kept; a future time counts as now."""
     kept = {}
     for name, look in looks.items():
         if kind := _waits_for(look):
@@ -154,6 +154,13 @@ def unwatched(
     return tuple(
         Trouble(EventKind.UNWATCHED, hand.why, hand.subject) for hand in needed if hand.kind == EventKind.UNWATCHED
     )
+
+
+def maybe_unwatched(looks: Mapping[str, Look], waiting: Mapping[str, Pending]) -> frozenset[str]:
+    """Return the streams of which this look can't say that somebody watches them: an event that began lasts."""
+    unseen = (name for name, look in looks.items() if not look.signs.concluded)
+    due = (name for name, pending in waiting.items() if pending.kind == EventKind.UNWATCHED)
+    return frozenset((*unseen, *due))
 
 
 def way_out(kind: str, stream: str) -> str:

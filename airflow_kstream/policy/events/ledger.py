@@ -51,8 +51,8 @@ def after(told: Ledger, event: Event) -> Ledger:
 def joined(stored: Ledger, carried: Ledger) -> Ledger:
     """Return what was told in all: by what is stored, and by what a task or a process carried on.
 
-    The one with more changes continues the other, unless the carried one was continued alone: then what lasts by either
-    of them lasts, but what the other one saw end.
+    The one with more changes continues the other. Where the carried one was continued alone, an event lasts if either
+    has it, unless the other has its end.
     """
     past = tuple(sorted({*stored.past, *carried.past}, key=lambda event: event.until)[-_KEPT:])
     if not carried.alone:

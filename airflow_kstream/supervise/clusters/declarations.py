@@ -25,7 +25,7 @@ from airflow_kstream.model.declarations import (
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
@@ -65,23 +65,27 @@ class Declarations:
         self._state = state
         self._listed: dict[tuple[str, KeptKind], _Listed] = {}
         self._read: dict[str, tuple[FileStatus, object]] = {}
-        self._policies: tuple[StateListing, Place, KeptPolicies] | None = None
+        self._followed: dict[Place, tuple[StateListing, KeptPolicies | None]] = {}
+
+    def followed(self, place: Place) -> KeptPolicies | None:
+        """Return `policies` as of the last look at the state_dir, once for all streams; what was known before, None at
+        first, as long as they can't be read: no stream is unseen for that."""
+        listing, known = self._state.last(), self._followed.get(place)
+        if known is None or known[0] is not listing:
+            kept = known[1] if known else None
+            with suppress(Unavailable, InvalidInput):
+                kept = self.policies(place)
+            known = self._followed[place] = listing, kept
+        return known[1]
 
     def policies(self, place: Place) -> KeptPolicies:
         """Return the policies of a place's declarations, none where none are kept.
 
         Costs nothing as long as no folder of declarations changed by the last look at the state_dir; otherwise a
         listing of each supervisor's that did, and a request for each file that did. Raises Unavailable: when HDFS is
-        away.
+        away. Raises InvalidInput: when our own file can't be understood, as one of a later version.
         """
-        listing = self._state.last()
-        known = self._policies
-        if known is None or known[0] is not listing or known[1] != place:
-            known = self._policies = listing, place, self._all_policies(listing, place)
-        return known[2]
-
-    def _all_policies(self, listing: StateListing, place: Place) -> KeptPolicies:
-        own, others = self._kept(listing, KeptKind.POLICIES, place, read_kept_policies)
+        own, others = self._kept(self._state.last(), KeptKind.POLICIES, place, read_kept_policies)
         if own:
             return own[0]
         edits = [each for kept in others for each in kept.without_notifiers.streams.items()]
@@ -93,8 +97,8 @@ class Declarations:
         return own[0] if own else frozenset().union(*others)
 
     def keep_policies(self, place: Place, kept: KeptPolicies) -> bool:
-        """Replace our file with the policies of a place; return False where there is no state_dir yet: nothing was
-        submitted.
+        """Replace our file with the policies of a place; return False without a state_dir, which the first
+        submission makes.
 
         Raises Denied: when this identity's word doesn't count, and what else HDFS refuses, or Unavailable.
         """
@@ -113,7 +117,7 @@ class Declarations:
         make_own_folder(self._hdfs, folder, _FOLDER_MODE)
         replace_file(self._hdfs, f"{folder}/{name}", text)
         self._listed.clear()
-        self._policies = None
+        self._followed.clear()
         return True
 
     def _require_one_of(self, supervisors: Supervisors) -> None:
@@ -136,25 +140,37 @@ class Declarations:
         for folder, file in self._files(listing, kind):
             if file.name == name:
                 kept = self._text_of(f"{folder}/{name}", file, lambda text, at: read(text, place, at))
-                if kept is not None and file.owner == self._state.user:
-                    own.append((file.modified, kept))
+                if file.owner == self._state.user:
+                    own.append((file.modified, self._understood(kept, f"{folder}/{name}")))
                 elif kept is not None:
                     others.append(kept)
         return [kept for _, kept in sorted(own, key=lambda each: each[0])[-1:]], others
+
+    def _understood(self, kept: T | None, path: str) -> T:
+        """Return what our own file holds. Nothing in its place would forget all that it names."""
+        if kept is None:
+            raise InvalidInput(
+                f"{path} can't be understood, and may be of a later version: this one keeps nothing in its place. "
+                f"`hdfs dfs -rm {path}` forgets what it names",
+                tried="read what was declared",
+                server=self._hdfs.servers,
+            )
+        return kept
 
     def _files(self, listing: StateListing, kind: KeptKind) -> Iterator[tuple[str, FileStatus]]:
         """Yield the files of this kind that supervisors keep, with their folders; what can't be listed has none."""
         for folder, entry in listing.folders(FolderKind.DECLARED).items():
             if may_declare(entry.owner, listing.supervisors):
-                with suppress(Denied):
-                    for file in self._in(folder, entry, kind):
-                        if not file.is_folder and may_declare(file.owner, listing.supervisors):
-                            yield folder, file
+                for file in self._in(folder, entry, kind):
+                    if not file.is_folder and may_declare(file.owner, listing.supervisors):
+                        yield folder, file
 
     def _in(self, folder: str, entry: FileStatus, kind: KeptKind) -> tuple[FileStatus, ...]:
         known, now = self._listed.get((folder, kind)), time.monotonic()
         if known is None or known.entry != entry or now - known.at >= _LISTINGS_HOLD_SECONDS:
-            known = _Listed(entry, now, self._hdfs.listing(folder, f"{kind}.").entries)
+            known = _Listed(entry, now, ())
+            with suppress(Denied):
+                known = _Listed(entry, now, self._hdfs.listing(folder, f"{kind}.").entries)
             # Only then a change from now on shows in the folder's time.
             if (self._hdfs.now() - entry.modified).total_seconds() > _TICK_SECONDS:
                 self._listed[folder, kind] = known
@@ -168,8 +184,11 @@ class Declarations:
         kept: T | None = None
         try:
             kept = read(self._hdfs.read(path, _LONGEST), file.modified)
-        except (NotFound, Denied):
+        except NotFound:
             return known[1] if known else None  # type: ignore[return-value]
+        except Denied:
+            # It is not tried again until the file is another one.
+            kept = known[1] if known else None  # type: ignore[assignment]
         except InvalidInput:
             pass
         self._read[path] = file, kept

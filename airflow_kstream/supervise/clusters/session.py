@@ -16,7 +16,7 @@ from airflow_kstream.supervise.clusters.copies import Copies
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.orders import Orders
 from airflow_kstream.supervise.clusters.state_dir import StateDir
-from airflow_kstream.supervise.clusters.told import Told
+from airflow_kstream.supervise.clusters.told import ToldNotes
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class ClusterSession:
         return Orders(self.hdfs, self.state)
 
     @cached_property
-    def told(self) -> Told:
+    def told(self) -> ToldNotes:
         """Return the notes in it of what was told."""
-        return Told(self.hdfs, self.state)
+        return ToldNotes(self.hdfs, self.state)
 
 
 @contextmanager

@@ -75,17 +75,21 @@ class Subject:
     """A stream to look at. `policies` are the declared ones, as plain data; without them the claim's hold.
 
     They are of a declaration that was read at `declared`, if that is known. Edits of it that are kept for this
-    `installation` replace them; None if no folder declares the stream.
+    `installation` replace them; None if no folder declares the stream. `edit` is the last one that was read before.
     """
 
     name: str
     policies: Mapping[str, Any] | None = None
     installation: str | None = None
     declared: datetime | None = None
+    edit: PolicyEdit | None = None
 
     def by(self, edit: PolicyEdit | None) -> Mapping[str, Any] | None:
         """Return the policies that hold once this edit is known, as plain data; None for the claim's."""
         return edit.policies if edit and edit.replaces(self._mark, self.declared) else self.policies
+
+    def knowing(self, edit: PolicyEdit | None) -> Subject:
+        return self if edit == self.edit else replace(self, edit=edit)
 
     @cached_property
     def _mark(self) -> str | None:
@@ -297,7 +301,8 @@ class Watch:
         if subject.installation is None:
             return None
         place = Place(subject.installation, self._session.cluster.name)
-        return self._session.declarations.policies(place).streams.get(subject.name)
+        kept = self._session.declarations.followed(place)
+        return subject.edit if kept is None else kept.streams.get(subject.name)
 
     def _seen(self, name: str, policies: Mapping[str, Any] | None, common: Prefetched) -> Verdict:
         stream = StreamId(name, self._session.cluster.state_dir)

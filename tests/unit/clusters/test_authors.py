@@ -16,7 +16,6 @@ from airflow_kstream.model.authors import (
 from airflow_kstream.policy.authors import (
     may_declare,
     may_freeze,
-    may_have_told,
     may_order,
     may_remember,
     needs_ground,
@@ -136,7 +135,7 @@ def test_orders_on_one_stream_are_its_users_and_orders_on_all_the_supervisors_al
     assert [author for author in authors if may_declare(author, SUPERVISORS)] == [*authors[:3]]
 
 
-def test_of_leases_each_user_remembers_for_itself() -> None:
+def test_of_leases_and_of_what_was_told_each_user_remembers_for_itself() -> None:
     assert may_remember("airflow", "airflow")
     assert may_remember("", "airflow"), "a server that names no owners"
     assert not may_remember("hdfs", "airflow")
@@ -145,13 +144,3 @@ def test_of_leases_each_user_remembers_for_itself() -> None:
 def test_the_file_of_supervisors_has_one_name_in_a_line_and_remarks() -> None:
     text = "# who is on duty\nbackup\n\n  ann   # until June\n#bob\n"
     assert named_supervisors(text) == {"backup", "ann"}
-
-
-@pytest.mark.parametrize("author", ["hdfs", "airflow", "backup", "watcher"])
-def test_a_supervisors_note_and_ones_own_count(author: str) -> None:
-    assert may_have_told(author, "watcher", SUPERVISORS)
-
-
-@pytest.mark.parametrize("author", ["mallory", "billing", ""])
-def test_what_anybody_else_told_counts_for_nothing(author: str) -> None:
-    assert not may_have_told(author, "watcher", SUPERVISORS)

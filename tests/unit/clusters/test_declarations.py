@@ -16,7 +16,7 @@ from airflow_kstream.model.declarations import (
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.errors import Denied, Unavailable
+from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.policy_edit import PolicyEdit
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.state_dir import StateDir
@@ -65,7 +65,8 @@ def test_a_copy_of_another_places_file_counts_for_nothing(hdfs: SimHdfs, other: 
     of(hdfs).keep_streams(other, ["orders"])
     assert of(hdfs).streams(PLACE) == frozenset()
     hdfs.write(STREAMS, hdfs.read(f"{OWN}/{other.file_name(KeptKind.STREAMS)}"))
-    assert of(hdfs).streams(PLACE) == frozenset()
+    with pytest.raises(InvalidInput, match="can't be understood"):
+        of(hdfs).streams(PLACE)
 
 
 @pytest.mark.parametrize("name", ["declared.mallory", "declared.hdfs", "declared.streamer", "declared.streamer.2"])
@@ -113,12 +114,41 @@ def test_no_edit_is_younger_than_its_file() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000, '{"version": 1, "streams": ["orders"]}'])
-def test_a_file_that_can_not_be_understood_counts_for_nothing(hdfs: SimHdfs, text: str) -> None:
+def test_our_own_file_that_can_not_be_understood_is_never_replaced(hdfs: SimHdfs, text: str) -> None:
+    """A later version wrote it, and this one would forget the streams whose files are gone. Watchers go on without."""
     hdfs.make_folder(OWN, "755")
     hdfs.write(STREAMS, text)
     hdfs.write(POLICIES, text)
-    assert of(hdfs).streams(PLACE) == frozenset()
-    assert of(hdfs).policies(PLACE) == KeptPolicies()
+    kept = of(hdfs)
+    for read in (kept.streams, kept.policies):
+        with pytest.raises(InvalidInput, match=rf"{OWN}/.* can't be understood.*`hdfs dfs -rm {OWN}"):
+            read(PLACE)
+    assert kept.followed(PLACE) is None
+
+
+def test_policies_that_can_not_be_read_blind_nobody(hdfs: SimHdfs) -> None:
+    """A DataNode is away that has the only replica: what was known before holds, and one look asks once."""
+    kept = of(hdfs)
+    kept.keep_policies(PLACE, KEPT)
+    kept._state.look()
+    reads: list[str] = []
+
+    def refuse(request: str, path: str) -> None:
+        if request == "read":
+            reads.append(path)
+            raise Unavailable("BlockMissingException", tried=f"read {path}")
+
+    hdfs.at_request = refuse
+    assert [kept.followed(PLACE) for _ in range(1000)] == [None] * 1000
+    assert reads == [POLICIES]
+    hdfs.at_request = lambda request, path: None
+    kept._state.look()
+    known = kept.followed(PLACE)
+    assert known is not None
+    assert [*known.streams] == ["orders"]
+    hdfs.at_request = refuse
+    kept._state.look()
+    assert kept.followed(PLACE) == known
 
 
 def test_rounds_cost_no_request_of_their_own_while_nothing_changes(hdfs: SimHdfs) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.errors import Denied, Unavailable
+from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.told import ToldSubject, is_told_of, read_told, written_told
 from airflow_kstream.supervise.clusters.state_dir import StateDir
-from airflow_kstream.supervise.clusters.told import Told
+from airflow_kstream.supervise.clusters.told import ToldNotes
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -30,9 +31,9 @@ def hdfs() -> SimHdfs:
     return SimHdfs(SimClock())
 
 
-def of(hdfs: SimHdfs) -> Told:
+def of(hdfs: SimHdfs) -> ToldNotes:
     """Return the notes as a new process sees them."""
-    return Told(cast("Hdfs", hdfs), StateDir(cast("Hdfs", hdfs), CLUSTER.state_dir))
+    return ToldNotes(cast("Hdfs", hdfs), StateDir(cast("Hdfs", hdfs), CLUSTER.state_dir))
 
 
 def told(hdfs: SimHdfs, subject: ToldSubject = ORDERS) -> Ledger:
@@ -43,7 +44,7 @@ def test_the_next_process_knows_what_was_noted(hdfs: SimHdfs) -> None:
     of(hdfs).note(ORDERS, ledger())
     of(hdfs).note(ORDERS, ledger(2))
     assert told(hdfs) == ledger(2)
-    assert hdfs.modes[OWN] == "755"
+    assert hdfs.modes[OWN] == "700"
     assert [*hdfs.files] == [f"{OWN}/{ORDERS.file_name}"], "no draft is left"
 
 
@@ -67,15 +68,12 @@ def test_another_subject_has_another_file_and_a_copy_of_its_note_counts_for_noth
     assert told(hdfs) == Ledger()
 
 
-def test_a_supervisors_note_counts_and_of_several_the_newest_one(hdfs: SimHdfs) -> None:
-    """The connection's principal was another one, or will be."""
+def test_nobody_elses_note_counts_not_even_a_supervisors(hdfs: SimHdfs) -> None:
+    """After a change of principal what lasts is told once more."""
     with hdfs.as_user("hdfs"):
-        hdfs.owners[CLUSTER.state_dir] = "hdfs"
         of(hdfs).note(ORDERS, ledger(2))
-    assert told(hdfs) == ledger(2)
-    hdfs.modes[CLUSTER.state_dir] = "1777"
-    of(hdfs).note(ORDERS, ledger(3, EventKind.QUEUED))
-    assert told(hdfs).kinds == {EventKind.QUEUED}
+        assert told(hdfs) == ledger(2)
+    assert told(hdfs) == Ledger()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_a_supervisors_note_counts_and_of_several_the_newest_one(hdfs: SimHdfs) 
         '{"version": 1}',
         written_told(ORDERS, Ledger(), "x").replace('"told": {', '"told": ["'),
         "\udcff",
-        "x" * (2 << 20),
+        "x" * (17 << 20),
     ],
 )
 def test_a_note_that_can_not_be_understood_counts_for_nothing(hdfs: SimHdfs, text: str) -> None:
@@ -104,17 +102,41 @@ def test_a_folder_in_a_notes_place_is_none(hdfs: SimHdfs) -> None:
     assert told(hdfs) == Ledger()
 
 
-def test_notes_of_others_that_can_not_be_read_are_none(hdfs: SimHdfs) -> None:
-    of(hdfs).note(ORDERS, ledger())
-    with hdfs.as_user("hdfs"):
-        hdfs.make_folder(f"{CLUSTER.state_dir}/told.hdfs", "700")
+def test_a_note_that_can_not_be_read_hides_no_other(hdfs: SimHdfs) -> None:
+    """A DataNode is away that has the only replica."""
+    clicks = ToldSubject("", "prod", "clicks")
+    for subject in (ORDERS, clicks):
+        of(hdfs).note(subject, ledger())
 
     def refuse(request: str, path: str) -> None:
-        if path.endswith("/told.hdfs"):
-            raise Denied("Permission denied", tried=f"{request} {path}")
+        if request == "read" and path.endswith(ORDERS.file_name):
+            raise Unavailable("BlockMissingException", tried=f"read {path}")
 
     hdfs.at_request = refuse
-    assert told(hdfs) == ledger()
+    assert of(hdfs).read([ORDERS, clicks]) == {clicks: ledger()}
+    with pytest.raises(Unavailable):
+        told(hdfs)
+
+
+def test_what_was_told_alone_is_noted_with_what_was_told_before(hdfs: SimHdfs) -> None:
+    of(hdfs).note(ORDERS, ledger())
+    of(hdfs).note(ORDERS, replace(ledger(kind=EventKind.QUEUED), alone=True))
+    assert told(hdfs).kinds == {EventKind.STALLED, EventKind.QUEUED}
+
+
+def test_where_there_is_no_state_dir_yet_nothing_is_noted(hdfs: SimHdfs) -> None:
+    hdfs.modes = {"/": "755"}
+    with pytest.raises(NotFound):
+        of(hdfs).note(ORDERS, ledger())
+    assert not hdfs.files
+    assert CLUSTER.state_dir not in hdfs.modes
+
+
+def test_a_note_of_thousands_of_findings_is_read_again(hdfs: SimHdfs) -> None:
+    many = [Lasting(EventKind.FINDING, NOW, "ä" * 200, f"finding-{number}") for number in range(5000)]
+    whole = Ledger({each.key: each for each in many}, 5000)
+    of(hdfs).note(ORDERS, whole)
+    assert len(told(hdfs).lasting) == 5000
 
 
 def test_more_notes_than_a_listing_shows_hide_none(hdfs: SimHdfs) -> None:
@@ -132,8 +154,8 @@ def test_one_look_serves_all_subjects_and_only_notes_that_exist_are_read(hdfs: S
     hdfs.at_request = lambda request, path: requests.append((request, path))
     assert sum(each.changes for each in of(hdfs).read(subjects).values()) == 3
     count = Counter(request for request, _ in requests)
-    # The owners of / and of the state_dir; the state_dir and the one folder. Each read looks what it reads, here.
-    assert count == {"status": 2 + 3, "list": 2, "read": 3}
+    # Whose the folder is, and what is in it. Each read looks what it reads, here.
+    assert count == {"status": 1 + 3, "list": 1, "read": 3}
 
 
 def test_a_note_that_is_refused_leaves_no_draft_behind(hdfs: SimHdfs) -> None:

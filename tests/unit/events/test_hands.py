@@ -16,6 +16,7 @@ from airflow_kstream.policy.events.hands import (
     Look,
     Patience,
     hands,
+    maybe_unwatched,
     pending,
     pending_from_json,
     unwatched,
@@ -141,3 +142,11 @@ def test_what_another_version_kept_is_seen_for_the_first_time(kept: object) -> N
 
 def test_a_stalled_stream_that_a_person_stopped_needs_no_hand() -> None:
     assert needed(Look(replace(STOPPED, pulse=Pulse.STALLED))) == ()
+
+
+def test_a_stream_that_is_not_seen_or_is_due_may_still_be_unwatched() -> None:
+    """Its event ends when a look sees that somebody acted: neither while HDFS fails for its folder, nor by a clock that
+    began again afterwards."""
+    due = Look(overdue(HOUR, HOUR), due=True)
+    looks = {"unseen": Look(BLIND), "due": due, "well": Look(HEALTHY)}
+    assert maybe_unwatched(looks, pending(looks, {}, NOW)) == {"unseen", "due"}

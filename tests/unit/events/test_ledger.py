@@ -141,6 +141,16 @@ def test_foreign_text_in_an_event_is_one_line_without_control_characters(about: 
     assert told["why"].startswith("hold\\x1b[2J on: see <https://evil|the runbook>")
 
 
+def test_a_secret_in_a_cause_neither_leaves_nor_is_noted() -> None:
+    why = "connection to jdbc:postgresql://u:s3cret@db/x?password=hunter2 is refused"
+    told = Event(EventKind.FROZEN, "prod", "orders", NOW, why).to_json()
+    noted = Ledger({(EventKind.FROZEN, ""): Lasting(EventKind.FROZEN, NOW, why)}, 1).to_json()
+    for text in (json.dumps(told), json.dumps(noted)):
+        assert "postgresql" in text
+        assert "s3cret" not in text
+        assert "hunter2" not in text
+
+
 def test_an_event_is_offered_as_html_and_as_slack_s_mrkdwn() -> None:
     told = Event(EventKind.FROZEN, "prod", "orders", NOW, FOREIGN).to_json()
 

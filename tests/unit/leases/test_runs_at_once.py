@@ -143,8 +143,10 @@ class Listed(SimHdfs):
 
     brought: ClassVar[set[str]] = set()
 
-    def matching(self, path: str, wanted: Callable[[FileStatus], bool], *, after: str = "") -> tuple[FileStatus, ...]:
-        entries = super().matching(path, lambda entry: True, after=after)
+    def matching(
+        self, path: str, wanted: Callable[[FileStatus], bool], *, prefix: str = "", after: str = ""
+    ) -> tuple[FileStatus, ...]:
+        entries = super().matching(path, lambda entry: True, prefix=prefix, after=after)
         self.brought.update(entry.name for entry in entries)
         return tuple(entry for entry in entries if wanted(entry))
 
