@@ -32,6 +32,8 @@ _CONFS_OF_FILES = re.compile(
 _MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
 # With it, the client downloads also what lies elsewhere, and loads jars of it.
 _DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
+# What a scheme means is a setting, too: fs.hdfs.impl may be Hadoop's filesystem of local files.
+_MEANING = re.compile(r"spark\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
 _FILE = "file:"
 
 
@@ -125,7 +127,8 @@ def _secrets(spec: StreamSpec) -> Iterator[str]:
 
 
 def _files(spec: StreamSpec) -> Iterator[str]:
-    elsewhere: frozenset[str] = frozenset() if _DOWNLOADS in spec.conf else _ELSEWHERE
+    redefined = {scheme[1].lower() for key in spec.conf if (scheme := _MEANING.fullmatch(key))}
+    elsewhere: frozenset[str] = frozenset() if _DOWNLOADS in spec.conf else _ELSEWHERE - redefined
     deploy, confs = spec.deploy, spec.plain_conf.items()
     named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
     named += [part.strip() for key, value in confs if _CONFS_OF_FILES.fullmatch(key) for part in value.split(",")]

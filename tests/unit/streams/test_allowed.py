@@ -125,6 +125,12 @@ def test_where_the_client_downloads_everything_no_jar_lies_elsewhere() -> None:
     assert needs(spec, FREE).local_files == ("hdfs:///apps/orders.py",)
 
 
+@pytest.mark.parametrize("key", ["spark.hadoop.fs.hdfs.impl", "spark.hadoop.fs.AbstractFileSystem.HDFS.impl"])
+def test_a_scheme_that_is_given_another_meaning_lies_nowhere_else(key: str) -> None:
+    spec = replace(PLAIN, conf={key: "org.apache.hadoop.fs.RawLocalFileSystem"}, deploy=Deploy(files=("s3a://b/x",)))
+    assert needs(spec, FREE).local_files == ("hdfs:///apps/orders.py",)
+
+
 @pytest.mark.parametrize(
     ("pattern", "path", "allowed"),
     [
