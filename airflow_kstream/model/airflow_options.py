@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from airflow_kstream.model.declared import read
-from airflow_kstream.model.fields import AirflowName, AirflowTag, PlainData, Priority
+from airflow_kstream.model.fields import STRICT, AirflowName, AirflowTag, PlainData, Priority
 from airflow_kstream.model.notify import NotifyPolicy, require_notifier
-from airflow_kstream.model.stream_policies import STRICT
 
 NO_NOTIFIER = NotifyPolicy()
 CallbackName = Literal["on_execute", "on_failure", "on_retry", "on_skipped", "on_success"]

@@ -11,8 +11,7 @@ from annotated_types import MaxLen
 
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Line, StreamName, must
-from airflow_kstream.model.stream_policies import STRICT
+from airflow_kstream.model.fields import STRICT, Line, StreamName, must
 from airflow_kstream.model.yaml_text import read_mapping
 
 

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
@@ -23,6 +23,8 @@ from airflow_kstream.model.ticket import CacheKind, split_cache_name
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 # Set in pydantic's context: values that were accepted once are read even if they would be refused today.
 PERSISTED = "persisted"
+# How each class of a declaration is read: a field that it doesn't have is refused.
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 # A name, an IPv4 or an IPv6 address.
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
 _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")

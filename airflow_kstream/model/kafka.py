@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_kstream.model.fields import Brokers, ServiceName
-from airflow_kstream.model.stream_policies import STRICT
+from airflow_kstream.model.fields import STRICT, Brokers, ServiceName
 
 # Of each topic, of each partition.
 Offsets = Mapping[str, Mapping[int, int]]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import PlainData, must
+from airflow_kstream.model.fields import STRICT, PlainData, must
 from airflow_kstream.model.secrets import secrets_in
-from airflow_kstream.model.stream_policies import STRICT
 
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 

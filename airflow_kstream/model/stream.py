@@ -14,6 +14,7 @@ from airflow_kstream.model.conf_values import ConfValue
 from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.fields import (
     NO_CHECKPOINT,
+    STRICT,
     ApplicationFile,
     Argument,
     Checkpoints,
@@ -34,7 +35,6 @@ from airflow_kstream.model.notify import NotifyPolicy, require_notifier
 from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.spark_conf import SparkConf
 from airflow_kstream.model.stream_policies import (
-    STRICT,
     FailurePolicy,
     HeartbeatPolicy,
     RefreshPolicy,

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from pydantic import ConfigDict
-
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Age, Count, Factor, Pace, Patience, Share, ShareOrNone, Wait
-
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+from airflow_kstream.model.fields import STRICT, Age, Count, Factor, Pace, Patience, Share, ShareOrNone, Wait
 
 
 @dataclass(frozen=True)
