@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from airflow.sdk.observability import stats
 
-from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.streams.event import EventKind
 
 # The characters that Airflow refuses in a metric's name, and its separator.
 _UNFIT = re.compile(r"[^\w/-]", re.ASCII)

@@ -25,13 +25,13 @@ import yaml
 from rich.console import Console
 
 from airflow_kstream.clients.http import kerberos_session
-from airflow_kstream.model.contract import claim_file
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
-from airflow_kstream.supervise.streams.state_folder import new_nonce
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
+from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
 from benchmarks.ground import Environment, ground
 from benchmarks.programs import Program, Ran, hadoop_program
 from benchmarks.report import Figure, save, table

@@ -22,7 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def rpc(conf_folder: str, principal: str, keytab: str, krb5_conf: str) -> Iterator[Callable[[], int]]:
     from airflow_kstream.clients.hadoop_conf import HadoopConf
     from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
-    from airflow_kstream.model.identity import Identity
+    from airflow_kstream.model.kerberos.identity import Identity
 
     os.environ["KRB5_CONFIG"] = krb5_conf
     conf = HadoopConf(conf_folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_kstream.model.cluster import Cluster
+    from airflow_kstream.model.clusters.cluster import Cluster
     from airflow_kstream.supervise.leases.session import LeaseSession
 
 Question = dict[str, Any]
@@ -40,7 +40,7 @@ def list_open(question: Question) -> dict[str, Any]:
 
 def scan(question: Question) -> dict[str, Any]:
     """Do one full scan: list, measure, remember, judge."""
-    from airflow_kstream.model.lease import LeaseRules, Search
+    from airflow_kstream.model.leases.lease import LeaseRules, Search
     from airflow_kstream.supervise.leases.survey import Surveyor
 
     with _access(question) as session:

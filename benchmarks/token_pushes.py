@@ -23,17 +23,17 @@ from rich.console import Console
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import mint
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import tokens_file
-from airflow_kstream.model.fresh_token import FreshToken, credentials_file
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.model.token_push import TokenPush
+from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.streams.contract import tokens_file
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import request_restart
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.token_pushes import record_push
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.orders.desired import request_restart
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.restart.token_pushes import record_push
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 from tests.live.streams import await_commits, rate_stream

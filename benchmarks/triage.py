@@ -35,7 +35,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.engines import PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
-from airflow_kstream.model.signature import SignatureKind
+from airflow_kstream.model.logs.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.aggregated_log import opened_log, reads_of
 from airflow_kstream.supervise.triage.application import LogLimits

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 

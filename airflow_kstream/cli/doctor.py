@@ -14,7 +14,7 @@ from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.cli.stream_options import SparkSubmit
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.baseline import Baseline
+from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import DoctorReport
 from airflow_kstream.policy.doctor.baseline import without_accepted

@@ -11,7 +11,7 @@ from types import FrameType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from airflow_kstream.model.lease_recovery import Recovery
+from airflow_kstream.model.leases.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.executor import Watcher
 

@@ -12,8 +12,8 @@ from airflow_kstream.cli import lease_options as options
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.lease_progress import ProgressDisplay
 from airflow_kstream.cli.output import JsonOption, note, print_json, show
-from airflow_kstream.model.hdfs_path import checked_path, is_below, plain_path
-from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below, plain_path
+from airflow_kstream.model.leases.lease import LeaseRules
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.journal import read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles

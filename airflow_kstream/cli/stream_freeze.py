@@ -9,11 +9,11 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import note, say
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.freeze import NOT_FROZEN, freeze_length
+from airflow_kstream.model.streams.freeze import NOT_FROZEN, freeze_length
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.freeze_warnings import what_falls_into_the_freeze
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
 
 WhyFrozen = Annotated[str, typer.Option("--reason", help="Why; every supervisor shows it.")]
 WhyLifted = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]

@@ -11,10 +11,10 @@ import typer
 from airflow_kstream.cli.clusters import is_file, spark_defaults
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 Name = Annotated[str, typer.Argument(help="The stream's name.")]
 NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name; all of them without it.")]

@@ -30,23 +30,29 @@ from airflow_kstream.cli.stream_options import (
     SpecFile,
     read_spec,
 )
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.plan import Phase, Report, Stop, Submit
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.former_spec import failed_spec_words
-from airflow_kstream.policy.streams.hand_over import hand_over
-from airflow_kstream.policy.streams.identity import identity_of
-from airflow_kstream.policy.streams.spec_change import spec_change
-from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.plan import Phase, Report, Stop, Submit
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.restart.former_spec import failed_spec_words
+from airflow_kstream.policy.streams.restart.hand_over import hand_over
+from airflow_kstream.policy.streams.restart.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.examination import foretell
-from airflow_kstream.supervise.streams.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
-from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
-from airflow_kstream.supervise.streams.allowed import not_allowed
-from airflow_kstream.supervise.streams.desired import (
+from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
+from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
+from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.look.status import standing
+from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
+from airflow_kstream.supervise.streams.orders.desired import (
     KnownSpec,
     claimed_spec,
     declared_at_last,
@@ -55,17 +61,11 @@ from airflow_kstream.supervise.streams.desired import (
     set_desired,
     spec_of_any,
 )
-from airflow_kstream.supervise.streams.dry_run import explain
-from airflow_kstream.supervise.streams.evidence import take_evidence
-from airflow_kstream.supervise.streams.hand_over import hand_over_facts, unwritable, user_named
-from airflow_kstream.supervise.streams.hold import hold as put_on_hold
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.ownership import require_available
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.status import standing
-from airflow_kstream.supervise.streams.take_over import take_over
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.supervise.streams.orders.hand_over import hand_over_facts, unwritable, user_named
+from airflow_kstream.supervise.streams.orders.hold import hold as put_on_hold
+from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
+from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.views.evidence import evidence_lines
 from airflow_kstream.views.streams import streams_table
 

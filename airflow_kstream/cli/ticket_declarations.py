@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.tickets.declaration import (
     TicketDeclaration,

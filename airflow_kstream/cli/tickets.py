@@ -16,7 +16,7 @@ from airflow_kstream.cli.ticket_check import check
 from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_declaration
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.ticket import TicketCache
+from airflow_kstream.model.kerberos.ticket import TicketCache
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.renewal import renew_all, ticket_status

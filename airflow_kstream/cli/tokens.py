@@ -17,10 +17,10 @@ from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.token_history import history
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.spark import find_spark_submit
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.fields import SPARK_BINARIES
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import CheckedFile, ChosenToken

@@ -10,11 +10,11 @@ import typer
 from airflow_kstream.cli.clusters import CLUSTER_OPTION, opened
 from airflow_kstream.cli.output import JsonOption, print_json, say
 from airflow_kstream.clients.local.private import write_private
-from airflow_kstream.model.diagnosis import Diagnosis, Outcome
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_application_id
+from airflow_kstream.model.logs.diagnosis import Diagnosis, Outcome
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.triage import triage_generation
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 from airflow_kstream.views.triage_page import diagnosis_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 
 # What names the Hadoop client among jars, the first that is there.
 _HADOOP = ("hadoop-client-api", "hadoop-common", "hadoop-client")

@@ -20,11 +20,11 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.log_pages import LogPages, log_server
 from airflow_kstream.clients.waiting import until
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.container_log import LoggedContainer, LogTail
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.container_log import LoggedContainer, LogTail
 from airflow_kstream.model.secrets import without_secrets
 
 # Bytes of one file, and seconds for all of a container's: a caller that wants more gets these.

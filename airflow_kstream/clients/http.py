@@ -12,9 +12,9 @@ from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
 from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
 from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 CONNECT_AND_READ_SECONDS = (USUAL.connect, USUAL.read)
 # requests.adapters raises it as a plain OSError without a number.

@@ -20,7 +20,7 @@ from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
 from airflow_kstream.model.errors import Conflict, CredentialError, Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 SERVICE = "kafka"
 _CONNECT_SECONDS = 5.0

@@ -6,8 +6,8 @@ import time
 from threading import Lock
 
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.kafka import KafkaPolicy, Offsets
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.kafka import KafkaPolicy, Offsets
 
 # Seconds for which an answer, or its lack, is good: an idle query is looked at every few seconds, for days.
 _FRESH = 60.0

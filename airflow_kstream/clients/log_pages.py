@@ -9,10 +9,10 @@ import requests
 
 from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.whole_answer import limit_all_answers
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.container_log import FRAME, LoggedContainer, LogTail, tail_on_page
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, tail_on_page
 
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 # ContainerLogsUtils.checkAccess answers 500 with these words.

@@ -13,9 +13,9 @@ import requests
 from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import TimeLimits
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 _HEADERS = {"Accept": "application/json"}
 # It answers from memory. One of a node that is frozen or cut off must not hold up the others.

@@ -17,10 +17,10 @@ import requests
 from airflow_kstream.clients.http import http_errors, kerberos_session, senseless
 from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import TimeLimits
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.cluster_facts import EffectiveConf, Property
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, Property
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 _TRIED = "read its configuration"
 # Hadoop 2 goes by the parameter, Hadoop 3 by the header.

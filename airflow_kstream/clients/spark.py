@@ -15,12 +15,12 @@ from pathlib import Path
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import kept_for_a_child, write_private
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.formats.launch_log import launch_tokens
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.submission import Submission, SubmitOutcome
+from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = (

@@ -13,7 +13,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import local_environment, run_client
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
-from airflow_kstream.model.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
 
 # Spark's launcher puts this entry first on the class path, in place of what the client's defaults would have there, so
 # that the conf folder is the next one (AbstractCommandBuilder.buildClassPath). In cluster mode it leaves it out.

@@ -17,11 +17,11 @@ import requests
 
 from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.whole_answer import limit_all_answers
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.logs.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
 
 T = TypeVar("T")
 # Bytes of one answer: a driver with a thousand threads sends 2 MB.

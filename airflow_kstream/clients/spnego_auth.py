@@ -14,7 +14,7 @@ from spnego.exceptions import SpnegoError
 
 from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 
 def spnego_auth(identity: Identity) -> HTTPKerberosAuth:

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.yarn_failover import ActiveResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.queue import Queues
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.queue import Queues
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.container_log import LoggedContainer
 
 _LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _ALIVE = ",".join(state for state in ApplicationState if not state.terminal)

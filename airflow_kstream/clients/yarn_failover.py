@@ -18,10 +18,10 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.clients.refusals import kind_of_all, words_of_all
 from airflow_kstream.clients.yarn_server import ClusterInfo, YarnServer
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 _FIND = "find the active ResourceManager"
 _Term = tuple[str, datetime]

@@ -39,9 +39,9 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import leases_id
-from airflow_kstream.model.airflow_options import options_of
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.airflow_options import options_of
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator

@@ -28,7 +28,7 @@ from airflow_kstream.demo.process_tree import Child
 from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, SupervisorEvent
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import MiniclusterError
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 
 
 @dataclass(frozen=True)

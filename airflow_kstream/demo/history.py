@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import pushes
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.token_push import TokenPush
-from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.policy.streams.reconcile import horizon_of
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.contract import pushes
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.token_push import TokenPush
+from airflow_kstream.policy.streams.pulse.heartbeat import verified
+from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 
 
 @dataclass

@@ -27,8 +27,8 @@ from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.model.errors import MiniclusterError
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import HeartbeatPolicy, RefreshPolicy
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, RefreshPolicy
 
 CONNECTION = "playground"
 STREAMS = ("prices", "orders", "shipments", "clicks")

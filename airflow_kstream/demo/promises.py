@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.demo.history import History
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.generation_end import EndKind
-from airflow_kstream.policy.streams.ends import end_of
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.policy.streams.ends.ends import end_of
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,20 @@ from airflow_kstream.demo.crashes import Crashes
 from airflow_kstream.demo.environment import Environment, Shipper, make_environment
 from airflow_kstream.demo.history import History
 from airflow_kstream.demo.promises import Promise
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.spark_engine import DRIVER_HELPER
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.spark.engines import engine_of
+from airflow_kstream.supervise.streams.spark.spark_engine import DRIVER_HELPER
 
 _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0

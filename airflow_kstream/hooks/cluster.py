@@ -10,11 +10,11 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.secrets import secrets_in
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.doctor.connection import Outcome, ProbeResult, check_connection
 

@@ -14,8 +14,8 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected

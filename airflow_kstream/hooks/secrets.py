@@ -8,7 +8,7 @@ from airflow.sdk.log import mask_secret
 
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.supervise.streams.secrets import LocalSecrets
+from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets
 
 
 class AirflowSecrets:

@@ -46,7 +46,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-# model/contract.py has these names for the supervisor; this file is shipped alone and can't import them.
+# model/streams/contract.py has these names for the supervisor; this file is shipped alone and can't import them.
 CONTRACT = "1"
 CONTRACT_CONF = "spark.kstream.contract"
 STREAM_CONF = "spark.kstream.stream"

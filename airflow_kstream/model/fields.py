@@ -16,8 +16,8 @@ from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import is_principal
-from airflow_kstream.model.ticket import CacheKind, split_cache_name
+from airflow_kstream.model.kerberos.identity import is_principal
+from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 
 # The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")

@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.streams.event import Ledger
 
 log = logging.getLogger(__name__)
 

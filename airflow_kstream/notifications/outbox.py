@@ -22,9 +22,9 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_kstream import metrics
-from airflow_kstream.model.event import Event, in_all_forms
-from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.event import Event, in_all_forms
+from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.notifications.notifier import notify_now
 from airflow_kstream.policy.events.bundles import Bundles, Key, words
 

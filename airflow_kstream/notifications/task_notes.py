@@ -16,8 +16,8 @@ from airflow_kstream.clients.local.private_texts import forget_text, keep_text, 
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.told import LONGEST, ToldSubject, read_told, written_told
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_told, written_told
 from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.session import open_session

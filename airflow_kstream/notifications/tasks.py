@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow_kstream import metrics, settings
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.event import Event, EventKind, Trouble
-from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.told import ToldSubject
+from airflow_kstream.model.streams.event import Event, EventKind, Trouble
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.notifications.bounds import look_at, within
 from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.notifications.notifier import configured, notify_now

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
-from airflow_kstream.model.diagnosis import Diagnosis
+from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.operators.triage import application_diagnosis
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 
@@ -76,7 +78,9 @@ class TriageNotifier(BaseNotifier):
 
     def _diagnosis(self, application: str) -> Diagnosis:
         look = TriageLook.of(self.signatures, self.time_zone, self.spark)
-        return application_diagnosis(look, self.cluster_conn_id, application)
+        opened = KstreamClusterHook(self.cluster_conn_id).cluster()
+        with opened as cluster, open_session(cluster, cluster.watcher) as session:
+            return triage_generation(session, application, look)
 
 
 def application_in(error: Any) -> str | None:

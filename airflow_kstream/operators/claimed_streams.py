@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.policy_edit import Policies
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.policy_edit import Policies
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import KnownSpec
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import KnownSpec
 from airflow_kstream.triggers.memory import Memory
 
 if TYPE_CHECKING:

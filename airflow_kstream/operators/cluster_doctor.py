@@ -12,10 +12,10 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.baseline import Baseline
+from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
+from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final

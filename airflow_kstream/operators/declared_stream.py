@@ -11,9 +11,9 @@ from airflow.sdk import Asset, XComArg
 from airflow_kstream.assets import stream_asset
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.notify import require_no_secret
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.notify import require_no_secret
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.notifications.notifier import require_usable

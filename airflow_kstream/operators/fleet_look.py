@@ -13,7 +13,7 @@ from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.streams.event import EventKind
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.telling import TellingOperator
@@ -28,8 +28,8 @@ from airflow_kstream.policy.events.hands import (
     unwatched,
 )
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.registry import stream_names
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.folder.registry import stream_names
+from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
 from airflow_kstream.triggers.telling import signs_of
 
 if TYPE_CHECKING:

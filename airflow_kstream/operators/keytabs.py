@@ -13,10 +13,10 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.links.pages import PageLink
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs

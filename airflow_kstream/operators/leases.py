@@ -11,9 +11,9 @@ from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
-from airflow_kstream.model.event import EventKind, Trouble
-from airflow_kstream.model.lease_recovery import Recovery
+from airflow_kstream.model.leases.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
+from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher

@@ -16,7 +16,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, s
 from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declared import written
 from airflow_kstream.model.errors import (
     Conflict,
@@ -27,32 +27,32 @@ from airflow_kstream.model.errors import (
     StreamEnded,
     Unavailable,
 )
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.generation_facts import Life
-from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.persisted_spec import read_policies
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.policy_edit import Policies, PolicyEdit, mark_of, policies_of
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import ExplainedSubmission, SparkDefaults
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.persisted_spec import read_policies
+from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.policy_edit import Policies, PolicyEdit, mark_of, policies_of
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, blocked_again
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart, blocked_again
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.examination import foretell
-from airflow_kstream.supervise.streams.allowed import require_allowed
-from airflow_kstream.supervise.streams.desired import KnownSpec, claimed_spec, newest_claim_of
-from airflow_kstream.supervise.streams.dry_run import explained
-from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.lives import lives_of
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.watch import Subject, Watch
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.allowed import require_allowed
+from airflow_kstream.supervise.streams.look.lives import lives_of
+from airflow_kstream.supervise.streams.look.watch import Subject, Watch
+from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
+from airflow_kstream.supervise.streams.restart.dry_run import explained
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
 

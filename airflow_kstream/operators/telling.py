@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.declared import read
-from airflow_kstream.model.event import EventKind, Trouble
-from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.model.streams.event import EventKind, Trouble
+from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.notifications import tasks
 from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.retries import KstreamOperator

@@ -15,7 +15,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.event import EventKind, Trouble
+from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.diagnosis import Diagnosis, Outcome
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.logs.diagnosis import Diagnosis, Outcome
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.triage import triage_generation
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 
@@ -85,12 +85,8 @@ class LogTriageOperator(KstreamOperator):
             raise InvalidInput("give an application with its cluster_conn_id, or a path")
         if self.path:
             return look.of_path(self.path)
-        return application_diagnosis(look, self.cluster_conn_id, str(self.application))
-
-
-def application_diagnosis(look: TriageLook, cluster_conn_id: str | None, application: str) -> Diagnosis:
-    """Triage an application of a connection. Raises InvalidInput: when the connection is missing or wrong."""
-    if not cluster_conn_id:
-        raise InvalidInput(f"{application} is an application, and no cluster_conn_id says of which cluster")
-    with KstreamClusterHook(cluster_conn_id).cluster() as cluster, open_session(cluster, cluster.watcher) as session:
-        return triage_generation(session, application, look)
+        if not self.cluster_conn_id:
+            raise InvalidInput(f"{self.application} is an application, and no cluster_conn_id says of which cluster")
+        opened = KstreamClusterHook(self.cluster_conn_id).cluster()
+        with opened as cluster, open_session(cluster, cluster.watcher) as session:
+            return triage_generation(session, str(self.application), look)

@@ -11,26 +11,26 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.declarations import Place
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.plan import Phase, Settled, Step, Stop
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.streams.declarations import Place
+from airflow_kstream.model.streams.event import EventKind, Trouble
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.plan import Phase, Settled, Step, Stop
+from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.state_dir import few
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.states.recorder import is_not_named
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import claimed_spec
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.orders.desired import claimed_spec
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -11,7 +11,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from sqlalchemy.orm import Session
 
 from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
-from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.states.reading import StoredState, Watcher, watchers
 from airflow_kstream.views.pages.fleet import Seen
 

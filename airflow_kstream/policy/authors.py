@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from airflow_kstream.model.authors import CLOSING, Authored, Ground, Standing, Supervisors
-from airflow_kstream.model.contract import claim_file, claims, newest_claim, number_in
+from airflow_kstream.model.clusters.authors import CLOSING, Authored, Ground, Standing, Supervisors
+from airflow_kstream.model.streams.contract import claim_file, claims, newest_claim, number_in
 
 
 def standing(author: str, supervisors: Supervisors, ground: Ground | None, users: Collection[str]) -> Standing:

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_kstream.model.authors import Supervisors
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser, common
+from airflow_kstream.model.clusters.authors import Supervisors
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser, common
 
 _EVERYTHING, _ENTER = "rwx", "r-x"
 

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.model.leases.lease import LeaseRules
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.leases.requests import OpenFileCondition, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.assets import SCHEME, asset_uri, subject_of
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.notifications.ledgers import KEY
 from airflow_kstream.policy.states.due import Kind
 

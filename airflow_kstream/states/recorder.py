@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.stream_state import TaskIds
+from airflow_kstream.model.streams.stream_state import TaskIds
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.states.due import FORGOTTEN, Key, Kind, Row, Subject, moment_of, next_due, next_rows
 

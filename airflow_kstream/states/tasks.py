@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.generation_facts import Life
-from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream_state import StreamState
-from airflow_kstream.model.submission import ExplainedSubmission
+from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.model.streams.stream_state import StreamState
+from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
 from airflow_kstream.states.recorder import is_not_named

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.generation_facts import GenerationFacts, Life
-from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.plan import Phase, Report, Settled
-from airflow_kstream.model.stream_state import StreamState, TaskIds
-from airflow_kstream.model.submission import ExplainedSubmission
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.generation_facts import GenerationFacts, Life
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.plan import Phase, Report, Settled
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted, size
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.supervise.streams.look.watch import Verdict
 
 # Batches in the short row: as many as a line in a table can show.
 _SHOWN = 20

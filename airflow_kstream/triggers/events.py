@@ -10,7 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.event import Event, EventKind, Ledger, Trouble
+from airflow_kstream.model.streams.event import Event, EventKind, Ledger, Trouble
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.events.ledger import compare
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.supervise.streams.watch import Subject, Verdict
+from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
 from airflow_kstream.triggers.shared import Opener, Sessions
 
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.model.leases.lease import LeaseRules
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.session import open_lease_session

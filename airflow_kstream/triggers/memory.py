@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.policy_edit import PolicyEdit
-from airflow_kstream.model.safe_mode import SafeMode
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
-from airflow_kstream.policy.streams.environment import refused, tells_safe_mode
-from airflow_kstream.policy.streams.heartbeat import CONFIRMS
-from airflow_kstream.policy.streams.looks import furthest
+from airflow_kstream.model.clusters.safe_mode import SafeMode
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.policy_edit import PolicyEdit
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.policy.streams.ends.environment import refused, tells_safe_mode
+from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
+from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.restart.looks import furthest
 
 
 @dataclass(frozen=True)

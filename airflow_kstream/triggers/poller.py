@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream import metrics
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.heartbeat import LATE as LATE_PULSES
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
-from airflow_kstream.policy.streams.heartbeat import CONFIRMS
-from airflow_kstream.policy.streams.stalled_together import Together
-from airflow_kstream.policy.streams.turns import Turns
+from airflow_kstream.model.streams.heartbeat import LATE as LATE_PULSES
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.policy.streams.horizon.turns import Turns
+from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
+from airflow_kstream.policy.streams.pulse.stalled_together import Together
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
+from airflow_kstream.supervise.streams.look.watch import Subject, Verdict, Watch
 from airflow_kstream.triggers.environment import Environment
 from airflow_kstream.triggers.lanes import Lanes, Looks
 from airflow_kstream.triggers.shared import Opener

@@ -14,7 +14,7 @@ from typing import Any, Self
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_fixed
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.states.due import Kind, Subject
 from airflow_kstream.states.recorder import is_not_named

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.states.due import Kind, Subject
 from airflow_kstream.states.recorder import Look, ReportUpdate, recorder
 from airflow_kstream.states.values import detail_row, ids_of, report_after, row_of, state_of
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.supervise.streams.look.watch import Verdict
 from airflow_kstream.triggers.memory import Memory
 
 

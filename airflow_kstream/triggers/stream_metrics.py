@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from airflow_kstream import metrics
-from airflow_kstream.model.event import EventKind
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase, Settled
-from airflow_kstream.model.token_push import Refreshed
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.model.streams.token_push import Refreshed
+from airflow_kstream.supervise.streams.look.watch import Verdict
 
 # From 3 on, somebody should look.
 PULSES = {

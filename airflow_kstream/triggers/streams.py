@@ -12,16 +12,16 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.looks import Reached
-from airflow_kstream.model.plan import Phase, Settled
-from airflow_kstream.model.policy_edit import PolicyEdit
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.blindness import Sight
-from airflow_kstream.policy.streams.blocked_restart import held_back
-from airflow_kstream.policy.streams.turns import NO_HURRY
-from airflow_kstream.supervise.streams.story import named
-from airflow_kstream.supervise.streams.watch import Subject, Verdict
+from airflow_kstream.model.streams.looks import Reached
+from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.model.streams.policy_edit import PolicyEdit
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.horizon.turns import NO_HURRY
+from airflow_kstream.policy.streams.pulse.blindness import Sight
+from airflow_kstream.policy.streams.restart.blocked_restart import held_back
+from airflow_kstream.supervise.streams.folder.story import named
+from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.poller import ClusterPoller, Seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_kstream.supervise.streams.evidence import Evidence
+from airflow_kstream.supervise.streams.pulse.evidence import Evidence
 
 _FRAMES = 6
 _NOTHING = "nothing stood still: no task, and no query, was at the same place in each dump"

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.keytab import KeytabFinding
+from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.views.tables import add, cell, table
 

@@ -10,8 +10,8 @@ from typing import Any
 from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.lease import Attribution
-from airflow_kstream.model.open_file import Block, FileState
+from airflow_kstream.model.leases.lease import Attribution
+from airflow_kstream.model.leases.open_file import Block, FileState
 from airflow_kstream.supervise.leases.journal import JournalRecord
 from airflow_kstream.supervise.leases.plan import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport

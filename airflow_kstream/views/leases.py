@@ -11,8 +11,8 @@ from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
-from airflow_kstream.model.lease import FileCondition, LeaseRules
-from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
+from airflow_kstream.model.leases.lease import FileCondition, LeaseRules
+from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.findings import Finding
 from airflow_kstream.supervise.leases.plan import Intent

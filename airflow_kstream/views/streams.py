@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from rich.table import Table
 
-from airflow_kstream.model.blocked import Obstacle
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.plan import Phase, Settled
-from airflow_kstream.policy.streams.held import not_restarted
-from airflow_kstream.supervise.streams.story import named
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.model.streams.blocked import Obstacle
+from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.policy.streams.restart.held import not_restarted
+from airflow_kstream.supervise.streams.folder.story import named
+from airflow_kstream.supervise.streams.look.watch import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 
 _KINDS_SHOWN = 3

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.ticket import Ticket, TicketCache
+from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
 from airflow_kstream.policy.tickets.renewal import TicketState
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, TicketStatus
 from airflow_kstream.views.tables import add, away, cell, moment, table

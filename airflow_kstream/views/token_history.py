@@ -7,7 +7,7 @@ from datetime import datetime
 
 from rich.table import Table
 
-from airflow_kstream.model.token_history import TokenEvent, TokenEventKind, TokenHistory
+from airflow_kstream.model.kerberos.token_history import TokenEvent, TokenEventKind, TokenHistory
 from airflow_kstream.views.tables import NOT_KNOWN, add, table
 from airflow_kstream.views.triage_page import page, safe, timeline
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 
-from airflow_kstream.model.credentials_file import SecretKey
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
+from airflow_kstream.model.kerberos.credentials_file import SecretKey
+from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
+from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.supervise.tokens.files import CheckedFile
 from airflow_kstream.supervise.tokens.launch import LaunchTokens
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, cell, details, moment, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from airflow_kstream.model.diagnosis import Diagnosis, Mark, Outcome, Step
+from airflow_kstream.model.logs.diagnosis import Diagnosis, Mark, Outcome, Step
 
 # In characters, of a line of a log.
 _SHOWN = 240

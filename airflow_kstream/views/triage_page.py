@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from html import escape
 
-from airflow_kstream.model.diagnosis import Diagnosis, Mark, Step
+from airflow_kstream.model.logs.diagnosis import Diagnosis, Mark, Step
 from airflow_kstream.model.printable import printable_words
 from airflow_kstream.views.triage import moment, place_of, scanned_lines, short
 

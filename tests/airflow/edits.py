@@ -8,7 +8,7 @@ from typing import cast
 
 from airflow.sdk import Context
 
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from tests.simulated.fleet import CONNECTION
 

@@ -16,14 +16,14 @@ from airflow.sdk import DAG
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.spec_fingerprint import Change, change, differences, fingerprint
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
 from tests.simulated.fleet import FIELDS

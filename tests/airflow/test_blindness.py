@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.blindness import STAGGER
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.pulse.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.engine import FakeEngine
 from tests.simulated.fleet import Fleet
 from tests.simulated.servers import CLUSTER, ONE_WEEK

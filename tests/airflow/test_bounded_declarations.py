@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.event import EventKind, Trouble
-from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.stream import OnChange
-from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.model.streams.event import EventKind, Trouble
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.stream import OnChange
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.notifications import bounds
 from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator

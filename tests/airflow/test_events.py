@@ -8,23 +8,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.checkpoint_owner import Owner
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.event import EventKind, Ledger, Trouble
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.stream import OnChange, StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.checkpoint_owner import Owner
+from airflow_kstream.model.streams.event import EventKind, Ledger, Trouble
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.stream import OnChange, StreamSpec
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.policy.events.ledger import compare
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.telling import ClusterTeller, Teller, told_subject
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE

@@ -14,12 +14,12 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.keytab import FindingKind, KeytabFinding
-from airflow_kstream.model.lease import Attribution, Decision, FileCondition, Judgement
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
+from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, Judgement
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator

@@ -12,11 +12,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import NotFound, Unavailable
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.operators.fleet_look import FleetLookOperator, NeedsAHandOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
 from tests.simulated.fleet import CONNECTION, Fleet

@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
-from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.model.streams.stream_policies import StopPolicy, WatchPolicy
+from airflow_kstream.supervise.streams.folder.brake import Brake
 from tests.simulated.fleet import Fleet
 from tests.simulated.servers import ONE_WEEK
 

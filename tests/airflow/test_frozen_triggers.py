@@ -22,19 +22,19 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import TaskDeferralTimeout, TaskDeferred
 
+from airflow_kstream.model.clusters.safe_mode import SafeMode
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.generation import Position
-from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.policy_edit import PolicyEdit
-from airflow_kstream.model.safe_mode import SafeMode
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.generation import Position
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.policy_edit import PolicyEdit
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor

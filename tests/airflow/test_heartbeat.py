@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers.poller import ClusterPoller
 from tests.simulated.fleet import START, Fleet

@@ -12,11 +12,11 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.operators.housekeeping import HousekeepingOperator
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.ownership import release
-from airflow_kstream.supervise.streams.registry import stream_ids
+from airflow_kstream.supervise.streams.checkpoint.ownership import release
+from airflow_kstream.supervise.streams.folder.registry import stream_ids
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow.declarations import Declarations, form
 from tests.simulated.fleet import CONNECTION, Fleet
 

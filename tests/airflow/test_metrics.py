@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_kstream.metrics import count, event_gauge, gauge
-from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.streams.event import EventKind
 from tests.simulated.metrics import Metrics
 
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.declarations import KeptKind, KeptPolicies, Place, written_policies
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.persisted_spec import read_policies
-from airflow_kstream.model.policy_edit import edited
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall, RestartPolicy, WatchPolicy
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.declarations import KeptKind, KeptPolicies, Place, written_policies
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.persisted_spec import read_policies
+from airflow_kstream.model.streams.policy_edit import edited
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall, RestartPolicy, WatchPolicy
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow import notifiers
 from tests.airflow.edits import Folder
 from tests.simulated.fleet import CONNECTION, Fleet

@@ -13,8 +13,8 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from sqlalchemy.orm import Session
 
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.plugin.readable import Readable, may_run, readable
 from airflow_kstream.states.reading import StoredState, Written
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.container_log import LoggedContainer
-from airflow_kstream.model.renewal import TokenRound
-from airflow_kstream.model.stream import KeytabCredentials
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.spark_renewal import rounds_in
-from airflow_kstream.supervise.streams.renewals import Renewals
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.stream import KeytabCredentials
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.spark.spark_renewal import rounds_in
+from airflow_kstream.supervise.streams.look.renewals import Renewals
 from tests.simulated.driver_logs import good, never
 from tests.simulated.engine import FakeEngine
 from tests.simulated.fleet import Fleet

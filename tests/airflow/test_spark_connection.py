@@ -10,7 +10,7 @@ from airflow.sdk import Connection
 
 from airflow_kstream.hooks.cluster import spark_defaults_of
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.streams.submission import SparkDefaults
 
 
 def defaults(

@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.contract import past_stalls
-from airflow_kstream.model.event import EventKind, Ledger
-from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall, WatchPolicy
-from airflow_kstream.model.thread_dump import SparkProcess, Thread
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.logs.thread_dump import SparkProcess, Thread
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import past_stalls
+from airflow_kstream.model.streams.event import EventKind, Ledger
+from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall, WatchPolicy
 from airflow_kstream.notifications import ledgers
-from airflow_kstream.policy.streams.hanging import Hanging
-from airflow_kstream.supervise.streams import stalls
-from airflow_kstream.supervise.streams.evidence import Evidence
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.policy.streams.pulse.hanging import Hanging
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.pulse import stalls
+from airflow_kstream.supervise.streams.pulse.evidence import Evidence
 from tests.airflow.edits import Folder
 from tests.simulated.engine import FakeEngine
 from tests.simulated.fleet import Fleet

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 
 from airflow_kstream.assets import asset_uri, subject_of
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.states.due import MOST, Kind
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, size
 from airflow_kstream.states import recorder

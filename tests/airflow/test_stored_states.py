@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.states.reading import number_of_streams, stored_clusters, stored_of, stored_states
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

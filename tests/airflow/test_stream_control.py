@@ -12,9 +12,9 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from airflow_kstream.model.errors import Conflict, NotFound, Unavailable
-from airflow_kstream.model.generation import Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
 from airflow_kstream.operators.stream_control import Action, StreamControlOperator
-from airflow_kstream.supervise.streams.registry import registered
+from airflow_kstream.supervise.streams.folder.registry import registered
 from tests.airflow.declarations import Declarations, form
 from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.servers import CLUSTER

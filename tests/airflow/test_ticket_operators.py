@@ -13,7 +13,7 @@ import yaml
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_kstream.model.ticket import cache_file_name
+from airflow_kstream.model.kerberos.ticket import cache_file_name
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
 from airflow_kstream.triggers import awaiting

@@ -13,11 +13,11 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
+from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.operators.token_look import TokenLookOperator
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.airflow.declarations import Declarations
 from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.hadoop_writers import Written, java_file, writable

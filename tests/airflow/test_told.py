@@ -10,8 +10,8 @@ import pytest
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.event import EventKind, Ledger, Trouble
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.streams.event import EventKind, Ledger, Trouble
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.triggers import telling
 from airflow_kstream.triggers.telling import Teller, told_subject

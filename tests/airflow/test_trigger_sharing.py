@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from airflow_kstream.policy.streams.blindness import Sight
-from airflow_kstream.supervise.streams.watch import Subject, Verdict
+from airflow_kstream.policy.streams.pulse.blindness import Sight
+from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
 from airflow_kstream.triggers import shared as sharing
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS, ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.lanes import Lanes

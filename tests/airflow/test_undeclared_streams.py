@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.operators.stream_control import Action
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow.test_stream_control import say
 from tests.airflow.test_vanished_streams import Runs
 from tests.simulated.fleet import Fleet

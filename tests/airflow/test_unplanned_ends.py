@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.environment import Environment
 from tests.simulated.fleet import Fleet
 

@@ -9,12 +9,12 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.declarations import KeptKind, Place, written_streams
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
-from airflow_kstream.model.stream import ProxyUserCredentials
+from airflow_kstream.model.streams.declarations import KeptKind, Place, written_streams
+from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, DesiredState
+from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow import notifiers
 from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.servers import CLUSTER, ONE_WEEK

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream import ProxyUserCredentials
-from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
-from airflow_kstream.model.submission import Submission, SubmissionOrder
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stream import ProxyUserCredentials
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, WatchPolicy
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.stream_metrics import PULSES
 from airflow_kstream.triggers.streams import StreamTrigger

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.streams import (
     PUSHABLE_BY_HAND,
     at_pace,

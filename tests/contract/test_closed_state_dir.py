@@ -15,20 +15,20 @@ import yaml
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.authors import SUPERVISORS_FILE, named_supervisors
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, named_supervisors
+from airflow_kstream.model.clusters.hdfs_path import as_word
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.state_dir_rights import AclEntry
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.hdfs_path import as_word
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.state_dir_rights import AclEntry
-from airflow_kstream.model.stream import ProxyUserCredentials
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.policy.state_dir import openness
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.state_dir_probes import closed_state_dir, told_supervisors
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_rights
-from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.folder.brake import Brake
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import cluster, rate_stream
 from tests.live.token_makers import access_as

@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import replace
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.doctor.connection import Outcome, check_connection
 from tests.live.streams import cluster, fields

@@ -18,13 +18,13 @@ from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.fresh_token import FreshToken, credentials_file
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import HDFS_TOKEN, DelegationToken, Token
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
+from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken, Token
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import TokenValidity

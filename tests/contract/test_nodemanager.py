@@ -12,9 +12,9 @@ import pytest
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.nodemanagers import NodeApplication, NodeManager
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, NotFound
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.contract.conftest import Living
 from tests.live.sleepers import sleeping

@@ -14,12 +14,12 @@ import pytest
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.record import read_site
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.queue import Queue, Size
 from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.generation_end import EndKind
-from airflow_kstream.model.queue import Queue, Size
-from airflow_kstream.policy.streams.ends import end_of
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.contract.conftest import Living
 from tests.live.sleepers import sleeping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, EffectiveConf
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.examination import cluster_facts
 from tests.simulated.doctor_facts import SERVED

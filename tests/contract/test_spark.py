@@ -17,21 +17,21 @@ from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster_facts import DriverFacts, EffectiveConf
-from airflow_kstream.model.contract import pushes
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster_facts import DriverFacts, EffectiveConf
 from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.fresh_token import credentials_file
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.thread_dump import DRIVER
-from airflow_kstream.model.tokens import AttemptToken, DelegationToken
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.kerberos.fresh_token import credentials_file
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken
+from airflow_kstream.model.logs.thread_dump import DRIVER
+from airflow_kstream.model.streams.contract import pushes
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
-from airflow_kstream.supervise.streams.token_pushes import fresh_tokens
+from airflow_kstream.supervise.streams.restart.token_pushes import fresh_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand, push_to_driver
 from tests.contract.conftest import Living
 from tests.live.streams import await_that, cluster, look

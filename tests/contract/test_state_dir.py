@@ -9,9 +9,9 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.authors import SUPERVISORS_FILE, named_supervisors
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, named_supervisors
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import open_session
 from tests.contract.conftest import Living
 from tests.live.streams import cluster

@@ -10,9 +10,9 @@ from airflow_kstream.clients.local import credential_files
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.credentials_file import HadoopCredentials, TokenFormat
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.tokens import AttemptToken, DelegationToken, KafkaToken, Opaque, Token
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials, TokenFormat
+from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken, KafkaToken, Opaque, Token
 from tests.live.token_makers import DTUTIL, JOB_KEY, fetch, hadoop_classes
 from tests.simulated.hadoop_writers import WRITABLE_KINDS, YARN_KINDS, Written, identifier_bytes, millis
 from tests.simulated.token_cases import FORMATS, WRITERS

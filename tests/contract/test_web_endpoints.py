@@ -16,9 +16,9 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.live.token_makers import identity
 
 PAGES = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import ended_file, launched_file
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.contract import ended_file, launched_file
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from tests.simulated.life import Life
 
 FIRST = "application_1_0001"

@@ -11,20 +11,20 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, LAST_OF_USERS, order_name
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import Desired, DesiredState, StreamId
-from airflow_kstream.model.orders import ALL_STREAMS, LAST_OF_USERS, order_name
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream_policies import StopPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.formats import written_desired, written_freeze
-from airflow_kstream.supervise.streams.registry import registered
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream_policies import StopPolicy
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.formats import written_desired, written_freeze
+from airflow_kstream.supervise.streams.folder.registry import registered
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from tests.simulated.fixtures import lived
 from tests.simulated.folders import keep_copy, order_path
 from tests.simulated.servers import CLUSTER, ONE_WEEK

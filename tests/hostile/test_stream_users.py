@@ -12,27 +12,27 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.authors import SUPERVISORS_FILE
-from airflow_kstream.model.contract import accepted_marker, claim_file, ended_file
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
-from airflow_kstream.model.generation import Missing, Position, StreamId
-from airflow_kstream.model.generation_end import EndKind
-from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.contract import accepted_marker, claim_file, ended_file
+from airflow_kstream.model.streams.generation import Missing, Position, StreamId
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.desired import claimed_spec
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
-from airflow_kstream.supervise.streams.former_spec import last_that_committed
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.past_ends import past_ends
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
+from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.orders.desired import claimed_spec
+from airflow_kstream.supervise.streams.restart.former_spec import last_that_committed
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 from tests.simulated.tenants import Tenant, spec_of_user

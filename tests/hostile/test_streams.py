@@ -13,8 +13,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.authors import Authored
-from airflow_kstream.model.contract import (
+from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.orders import order_name
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.contract import (
     accepted_marker,
     claim_file,
     ended_file,
@@ -23,31 +28,26 @@ from airflow_kstream.model.contract import (
     stop_marker,
     stopped_marker,
 )
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
-from airflow_kstream.model.generation import DesiredState, FailedSpec, StreamId
-from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.orders import order_name
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import Deploy, ProxyUserCredentials, StreamSpec
-from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.generation import DesiredState, FailedSpec, StreamId
+from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import Deploy, ProxyUserCredentials, StreamSpec
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import claimed_spec, declared_at_last, set_desired
-from airflow_kstream.supervise.streams.formats import (
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
     written_claim,
     written_desired,
     written_ends,
     written_freeze,
 )
-from airflow_kstream.supervise.streams.neighbours import with_company
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.registry import registered
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.registry import registered
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.neighbours import with_company
+from airflow_kstream.supervise.streams.orders.desired import claimed_spec, declared_at_last, set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 

@@ -15,14 +15,14 @@ from airflow_kstream.clients.spark_rpc import DriverRpc
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.jobs.kstream_driver import StateFolder
 from airflow_kstream.jobs.kstream_tokens import Fresh, Receiver, Refused
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, InvalidInput
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.plan import Push
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.plan import Push
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.story import Story
-from airflow_kstream.supervise.streams.token_pushes import push_tokens
+from airflow_kstream.supervise.streams.folder.story import Story
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens
 from airflow_kstream.supervise.tokens.push import push_to_driver
 from tests.simulated.hadoop_files import HadoopFiles, spark_session
 from tests.simulated.life import Life

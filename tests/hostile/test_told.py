@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.told import WATCHED, ToldSubject, written_told
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.told import WATCHED, ToldSubject, written_told
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.commands import TicketCommands
 from tests.kdc.logins import connection, login
 from tests.live.realms import realm, using

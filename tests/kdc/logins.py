@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
 
 NOWHERE = "http://127.0.0.1:1"
 

@@ -11,8 +11,8 @@ import pytest
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.keytab import FindingKind
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.keytab import FindingKind
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.model.keytab import FindingKind
+from airflow_kstream.model.kerberos.keytab import FindingKind
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, explained, only_principal
 from tests.kdc.logins import cluster, login

@@ -19,7 +19,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError, Unavailable
-from airflow_kstream.model.ticket import cache_file_name
+from airflow_kstream.model.kerberos.ticket import cache_file_name
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from tests.kdc.logins import connection
 from tests.live.realms import without_kdc

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.keytab import FindingKind
+from airflow_kstream.model.kerberos.keytab import FindingKind
 from tests.commands import TicketCommands
 from tests.kdc.logins import login
 

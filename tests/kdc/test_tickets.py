@@ -19,10 +19,10 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kerberos import ccache, tickets
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.ticket import CacheKind, Ticket
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket
 from tests.kdc.logins import login
 from tests.live.realms import without_kdc
 from tests.live.streams import await_that
@@ -102,7 +102,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from airflow_kstream.clients.kerberos import ccache, tickets
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 for _ in range(20):
     tickets.acquire(Identity(sys.argv[1], keytab=sys.argv[2]), Path(sys.argv[3]))
 """
@@ -140,7 +140,7 @@ import resource, sys
 from pathlib import Path
 from airflow_kstream.clients.kerberos import ccache, tickets
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 try:
     tickets.acquire(Identity(sys.argv[1], keytab=sys.argv[2]), Path(sys.argv[3]))

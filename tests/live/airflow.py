@@ -23,7 +23,7 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from tests.live.planted import PLANTED
 from tests.live.streams import await_that, fields
 from tests.secrets.answers import write_answers

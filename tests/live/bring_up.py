@@ -5,7 +5,7 @@ from __future__ import annotations
 from getpass import getuser
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
-from airflow_kstream.model.authors import SUPERVISORS_FILE
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
 from airflow_kstream.supervise.clusters.session import open_session
 from tests.live.streams import cluster
 

@@ -12,7 +12,7 @@ from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.model.formats.protobuf import encode
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.live.writers.hadoop_says import located
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.model.leases.lease import LeaseRules
 from airflow_kstream.supervise.leases.session import open_lease_session
 from tests.live.cli import cluster_file
 from tests.live.streams import await_that, cluster

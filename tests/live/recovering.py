@@ -18,11 +18,11 @@ from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.minicluster.java import hadoop
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease import LeaseRules
+from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal

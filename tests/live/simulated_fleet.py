@@ -13,11 +13,11 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.triggers import poller
 from airflow_kstream.triggers.streams import StreamTrigger
 from tests.simulated.engine import FakeEngine

@@ -11,12 +11,12 @@ import requests
 
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder, new_nonce
 from tests.live.streams import await_that
 
 # Against requests that another site's page sends (RestCsrfPreventionFilter).

@@ -15,27 +15,27 @@ from typing import Any
 
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream import (
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.model.streams.stream import (
     KeytabCredentials,
     ProxyUserCredentials,
     StreamSpec,
     TicketCredentials,
 )
-from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
-from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.spark_engine import DRIVER_HELPER
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.engines import engine_of
+from airflow_kstream.supervise.streams.spark.spark_engine import DRIVER_HELPER
 
 # What is submitted.
 JOBS = Path(__file__).with_name("jobs")

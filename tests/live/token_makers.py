@@ -18,11 +18,11 @@ from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.tools import java_home
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import Token, decoded_url_string
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import Token, decoded_url_string
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import ChosenToken, TokenValidity

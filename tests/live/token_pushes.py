@@ -10,20 +10,20 @@ from datetime import UTC, datetime
 
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
-from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.plan import Push
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.token_push import TokenPush
-from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
+from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, KMS_TOKEN
+from airflow_kstream.model.streams.contract import push_file, pushes, refused_marker, tokens_file
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Push
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.token_push import TokenPush
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.story import Story
-from airflow_kstream.supervise.streams.token_pushes import push_tokens
+from airflow_kstream.supervise.streams.folder.story import Story
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand
 from tests.live.streams import await_commits, await_that, look, reconciler, require_not_ended
 

@@ -16,17 +16,17 @@ import pytest
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.spark_installation import SparkInstallation
-from airflow_kstream.model.stream import Deploy, StreamSpec
-from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
-from airflow_kstream.supervise.streams.dry_run import explain
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.spark_engine import SparkEngine
-from airflow_kstream.supervise.streams.submit import preflight, require_client
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.stream import Deploy, StreamSpec
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.submit import preflight, require_client
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.spark_homes import CLUSTER, SparkHome, executable
 from tests.simulated.yarn import TICKET_SPEC
@@ -204,7 +204,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from airflow_kstream.clients.spark_rpc import driver_rpc
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
 try:
     with driver_rpc(SparkInstallation("spark-submit", sys.argv[2]), "127.0.0.1", 1):
         pass

@@ -16,7 +16,7 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
 from airflow_kstream.model.errors import SubmissionFailed
-from airflow_kstream.model.submission import Submission, SubmitOutcome
+from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 from tests.temporary import temporary_files_in
 
 LONG, SHORT = timedelta(minutes=1), timedelta(seconds=0.2)
@@ -33,7 +33,7 @@ import sys
 from datetime import timedelta
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
-from airflow_kstream.model.submission import Submission
+from airflow_kstream.model.streams.submission import Submission
 with private_folder() as folder:
     print(folder, flush=True)
     submit(Submission(sys.argv[1], ()), {}, folder, timedelta(minutes=10))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below, path_in, plain_path
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.hdfs_path import checked_path, is_below, path_in, plain_path
 
 NAMES = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)
 

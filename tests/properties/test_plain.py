@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.plain import plain
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 
 DATACLASS = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, datetime(2026, 3, 1, tzinfo=UTC))
 LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.just(DATACLASS)

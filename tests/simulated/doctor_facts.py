@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_kstream.model.authors import Supervisors
-from airflow_kstream.model.cluster_facts import (
+from airflow_kstream.model.clusters.authors import Supervisors
+from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
     DriverFacts,
     EffectiveConf,
@@ -23,11 +23,11 @@ from airflow_kstream.model.cluster_facts import (
     StreamFacts,
     StreamFolderFacts,
 )
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
+from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.hadoop_version import HadoopVersion
-from airflow_kstream.model.state_dir_rights import StateDirRights
-from airflow_kstream.model.ticket import Ticket
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.ticket import Ticket
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.generation import Claim
-from airflow_kstream.model.generation_end import PastEnd
-from airflow_kstream.model.plan import Phase, Report, Settled
-from airflow_kstream.model.queue import Needs
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.secrets import SecretRef, Value
-from airflow_kstream.model.stream import OnChange, StreamSpec
-from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
-from airflow_kstream.model.submission import Submission, SubmissionOrder
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.past_ends import past_ends
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.generation_end import PastEnd
+from airflow_kstream.model.streams.plan import Phase, Report, Settled
+from airflow_kstream.model.streams.stream import OnChange, StreamSpec
+from airflow_kstream.model.streams.stream_policies import StopPolicy, WatchPolicy
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 

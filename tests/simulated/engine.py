@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.contract import fence_name
-from airflow_kstream.model.plan import Stop
-from airflow_kstream.model.queue import Needs, Size
-from airflow_kstream.model.renewal import TokenRound
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs, Size
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import fence_name
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.engine import Stopped
+from airflow_kstream.supervise.streams.folder.engine import Stopped
 from tests.simulated.servers import SimHdfs, SimYarn
 
 _WHY = Origin("fake", "the protocol asks for it")

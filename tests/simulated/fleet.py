@@ -25,11 +25,11 @@ from airflow.sdk.observability import stats
 from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.generation import Position, StreamId
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.generation import Position, StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, task_notes, tasks
 from airflow_kstream.operators import (
     fleet_look,
@@ -52,13 +52,13 @@ from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.states import recorder
 from airflow_kstream.states import tasks as reports
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import acting, freeze_warnings
-from airflow_kstream.supervise.streams.declared_copies import keep_copy
-from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
 from airflow_kstream.supervise.tokens import expiry
 from airflow_kstream.triggers import notes, telling
 from airflow_kstream.triggers import poller as polling

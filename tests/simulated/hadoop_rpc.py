@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 

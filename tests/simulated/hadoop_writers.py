@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken
+from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -11,16 +11,16 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs
-from airflow_kstream.model.checkpoint_owner import Owner, Ownership
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import ALL_STREAMS_TAG
-from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.model.streams.checkpoint_owner import Owner, Ownership
+from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated import life as lives
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, SimHdfs

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease_recovery import Recovery, Target
-from airflow_kstream.model.open_file import Block, FileState, Fingerprint
+from airflow_kstream.model.leases.lease_recovery import Recovery, Target
+from airflow_kstream.model.leases.open_file import Block, FileState, Fingerprint
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal

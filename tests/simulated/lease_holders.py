@@ -9,11 +9,11 @@ from typing import cast
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import Attribution, HolderLiveness, HolderStatus, LeaseRules
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease import Attribution, HolderLiveness, HolderStatus, LeaseRules
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey, judged_finding
 from airflow_kstream.supervise.leases.holders import HolderProbe

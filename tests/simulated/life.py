@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, WatchPolicy
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import TICKET_SPEC

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kstream.model.diagnosis import Diagnosis
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue

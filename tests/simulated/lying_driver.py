@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from tests.simulated.hadoop_writers import java_file, writable
 from tests.simulated.token_cases import HDFS
 

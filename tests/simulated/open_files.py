@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.clients.hdfs.fsck_output import FsckReader
-from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.lease import LeaseRules
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 
 HEADER = "FSCK started by etl (auth:KERBEROS_SSL) from /10.0.0.1 for path /data at Sat Nov 21 08:49:12 UTC 2026\n\n"
 ENDED = "FSCK ended at Sat Nov 21 08:49:13 UTC 2026 in 217 milliseconds\n"

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Note, Step
-from airflow_kstream.model.stream_policies import FailurePolicy
-from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
-from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.plan import Note, Step
+from airflow_kstream.model.streams.stream_policies import FailurePolicy
+from airflow_kstream.policy.streams.ends.restart_pace import Attempt, next_attempt
+from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, past_end, watched
 
 POLICY = FailurePolicy()

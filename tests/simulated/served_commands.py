@@ -8,11 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_kstream.cli import state, stream_freeze, streams
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import acting, declared_copies, freeze_warnings, status
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.streams.folder import declared_copies
+from airflow_kstream.supervise.streams.look import status
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
 from tests.simulated.life import Life
 from tests.simulated.tenants import Tenant
 

@@ -19,12 +19,12 @@ from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs,
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Queue, Queues, Size
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.queue import Queue, Queues, Size
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.simulated.hadoop_writers import Written, url_string, writable
 

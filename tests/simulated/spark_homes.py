@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.submission import SparkDefaults
 
 CLUSTER = Cluster(
     name="prod",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.identity import identity_of
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs, SimYarn, session_of
 

@@ -6,8 +6,8 @@ import struct
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from airflow_kstream.model.expiry import ExpiryCheck
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.expiry import ExpiryCheck
+from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.supervise.tokens.expiry import TokenEnd
 
 # A ticket in DER, sealed with an AES key (RFC 4120, 5.3).

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from airflow_kstream.model.credentials_file import HadoopCredentials, TokenFormat
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials, TokenFormat
+from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken
 from tests.simulated.hadoop_writers import (
     WRITABLE_KINDS,
     YARN_KINDS,

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.containers import Containers, NodeReport, NodeVerdict
-from airflow_kstream.model.contract import fence_name, started_marker, stop_marker, stopped_marker
-from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
-from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
-from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.looks import Looks
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import GiveUp, Kill, Note, Step, Stop, Submit
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.policy.streams.looks import further, signs
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import fence_name, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
+from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.looks import Looks
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import GiveUp, Kill, Note, Step, Stop, Submit
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.restart.looks import further, signs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STREAM = StreamId("orders", "/kstream")

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from airflow_kstream.clients.container_logs import ContainerLogs
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.container_log import LoggedContainer
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from tests.simulated.served import Quiet, served
 from tests.simulated.strange_servers import Answer, StrangeServer, serving
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_kstream.model.contract import claim_file, generation_of_file, newest_claim, stop_marker
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.streams.contract import claim_file, generation_of_file, newest_claim, stop_marker
+from airflow_kstream.model.streams.generation import DesiredState
 
 if TYPE_CHECKING:
     from tests.simulation.jobs import Driver

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from airflow.sdk import BaseHook, Connection
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from tests.simulation.virtual import current
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from tests.simulation.jobs import BROKEN
 from tests.simulation.lost_drivers import cut_off
 from tests.simulation.people import Adopter, Person

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.registry import registered
+from airflow_kstream.supervise.streams.folder.registry import registered
 from tests.simulation.checks import STUCK, WORD_LOST, Violation
 from tests.simulation.happenings import HAPPENINGS
 from tests.simulation.people import Keeper, read_by_a_program

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_kstream.model.contract import newest_claim, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.contract import newest_claim, started_marker, stop_marker, stopped_marker
 from tests.simulation.yarn import App
 
 if TYPE_CHECKING:

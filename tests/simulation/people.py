@@ -9,23 +9,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, RestartAborted, Unavailable
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.looks import NOWHERE, Reached
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.identity import identity_of
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.simulation.checks import DEFECT, Word
 from tests.simulation.virtual import Program, current
 from tests.simulation.world import World, client_of

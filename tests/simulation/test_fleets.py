@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.contract import ended_file
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.policy.streams.blindness import STAGGER
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.contract import ended_file
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.policy.streams.pulse.blindness import STAGGER
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from tests.simulated.ended_lives import BARE, BRISK, FAILED, end, recorded
 from tests.simulated.life import Life
 from tests.simulated.restarts import HOUR, MINUTE, dark, outage

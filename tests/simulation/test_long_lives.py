@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kstream.model.plan import Phase, Settled
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.registry import registered
+from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.registry import registered
 from tests.simulated.ended_lives import BRISK, GREEN, Changing, keep, recorded
 from tests.simulated.life import Life
 from tests.simulated.restarts import HOUR, MINUTE

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.plan import Report
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.take_over import take_over
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.interrupted import COPY, HERE, Interrupted, alive, attempt, hdfs, owner, subject, supervise
 from tests.simulated.life import Life
 

@@ -14,13 +14,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import stop_marker
-from airflow_kstream.model.freeze import Freeze
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.plan import Kill, Phase, Settled, Step, Stop, Submit
-from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.supervise.streams.memory import Memory
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.contract import stop_marker
+from airflow_kstream.model.streams.freeze import Freeze
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.plan import Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.supervise.streams.folder.memory import Memory
 from tests.examples import examples
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
 

@@ -17,14 +17,14 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied, KstreamError
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.plan import Report
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.plan import Report
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.ended_lives import BRISK, CODE
 from tests.simulated.fixtures import lived
 from tests.simulated.life import Life

@@ -11,23 +11,23 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.containers import NodeVerdict
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.containers import NodeVerdict
+from airflow_kstream.model.clusters.orders import order_name
+from airflow_kstream.model.clusters.queue import Queue, Queues
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.orders import order_name
-from airflow_kstream.model.plan import Phase, Refuse
-from airflow_kstream.model.queue import Queue, Queues
-from airflow_kstream.model.stream import OnChange, StreamSpec
-from airflow_kstream.policy.streams.death import death
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Phase, Refuse
+from airflow_kstream.model.streams.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.ends.death import death
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import adopt as adopting
-from airflow_kstream.supervise.streams import hold as holding
-from airflow_kstream.supervise.streams import take_over as taking_over
-from airflow_kstream.supervise.streams.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.checkpoint import adopt as adopting
+from airflow_kstream.supervise.streams.checkpoint import take_over as taking_over
+from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.orders import hold as holding
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.restarts import dead

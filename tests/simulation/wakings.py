@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from tests.simulation.checks import BLIND, UNWOKEN
 
 if TYPE_CHECKING:

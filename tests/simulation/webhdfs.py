@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from tests.simulated.hadoop_writers import Written, url_string, writable
 from tests.simulation.files import Entry, Files, Refused
 from tests.simulation.virtual import EPOCH

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.take_over import take_over
+from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.simulation.checks import Frozen
 from tests.simulation.plans import Happening
 from tests.simulation.virtual import Program

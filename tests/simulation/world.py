@@ -19,11 +19,11 @@ from unittest.mock import patch
 import requests
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from tests.simulation.aims import Aims
 from tests.simulation.checks import OUR_USER, Checks
 from tests.simulation.connections import Connections

@@ -18,7 +18,7 @@ from rich.console import Console
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.finding import DoctorReport
-from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes

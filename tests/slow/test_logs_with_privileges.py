@@ -14,8 +14,8 @@ import pytest
 
 from airflow_kstream.clients.nodemanagers import NodeManager
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
-from airflow_kstream.model.container_log import LoggedContainer
-from airflow_kstream.model.stream import KeytabCredentials
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.examination import examine_cluster
 from tests.live.bring_up import bring_up

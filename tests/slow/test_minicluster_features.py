@@ -15,9 +15,9 @@ import requests
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import MiniclusterError
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection

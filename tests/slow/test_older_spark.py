@@ -16,15 +16,15 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import local_environment, submit
 from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.model.submission import Argument, Origin, Submission, SubmitOutcome
-from airflow_kstream.policy.streams.client_defaults import with_client_defaults
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark_engine import SparkEngine
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmitOutcome
+from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from airflow_kstream.supervise.tokens.push import push_by_hand
 from tests.live.streams import PUSHABLE_BY_HAND, await_commits, rate_stream, reconciler
 from tests.simulated.spark_homes import executable
@@ -45,7 +45,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from airflow_kstream.clients.spark_rpc import driver_rpc
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
 client = SparkInstallation("", sys.argv[2], class_path=(f"{sys.argv[2]}/jars/*",))
 with driver_rpc(client, "127.0.0.1", 1) as driver:
     try:

@@ -13,12 +13,12 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import RefreshPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import RefreshPolicy
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.brief_clusters import brief_cluster
 from tests.live.faults.rows import rows_of
 from tests.live.streams import UNAWARE, at_pace, await_commits, look, rate_stream, reconciler

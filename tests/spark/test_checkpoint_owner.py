@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from airflow_kstream.model.checkpoint_owner import OWNER_FOLDER, owner_file
+from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER, owner_file
 
 
 def start(spark: SparkSession, checkpoint: Path) -> StreamingQuery:

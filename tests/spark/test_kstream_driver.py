@@ -17,8 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_kstream.jobs.kstream_driver import ContractError, Generation, Superseded, newest_claim
-from airflow_kstream.model.contract import claim_file, failed_marker, started_marker, stop_marker, stopped_marker
-from airflow_kstream.policy.streams.spark_stream import contract_conf
+from airflow_kstream.model.streams.contract import (
+    claim_file,
+    failed_marker,
+    started_marker,
+    stop_marker,
+    stopped_marker,
+)
+from airflow_kstream.policy.streams.spark.spark_stream import contract_conf
 
 StartQuery = Callable[[], StreamingQuery]
 

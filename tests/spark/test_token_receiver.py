@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_kstream.jobs.kstream_tokens import Fresh, NotYet, Refused, SparkTokens
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from tests.simulated.hadoop_writers import identifier_bytes, java_file
 from tests.simulated.java_errors import JavaError
 from tests.simulated.token_cases import HDFS, HERS

@@ -11,13 +11,13 @@ import pytest
 
 from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import KeytabCredentials
-from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import KeytabCredentials
+from airflow_kstream.policy.streams.pulse.heartbeat import verified
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
 from tests.live.streams import await_that, look, rate_stream, reconciler, stopped
 

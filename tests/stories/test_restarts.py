@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.faults.kept import Clock, Kept, brisk_stream, claims, kept
 from tests.live.faults.proxies import Moment, Proxies
 from tests.live.faults.table import Tell

@@ -23,7 +23,7 @@ import yaml
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig, tools
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from tests.live.daemons import PATIENCE, listening_on, processes_of, session_as, sleeping, submit_sleeper, until
 
 CLI = [sys.executable, "-m", "airflow_kstream.minicluster"]

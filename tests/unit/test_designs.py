@@ -39,7 +39,7 @@ def test_each_design_is_linked_where_contributors_begin() -> None:
 @pytest.mark.parametrize(
     ("text", "lost"),
     [
-        ("`airflow_kstream/model/contract.py`, `tests/unit/`, `gen-000007` and `stop_n()`", []),
+        ("`airflow_kstream/model/streams/contract.py`, `tests/unit/`, `gen-000007` and `stop_n()`", []),
         ("`airflow_kstream/model/streams.py`, `stream.py`", ["airflow_kstream/model/streams.py", "stream.py"]),
         ("[one](horizon.md), [two](../../SECURITY.md), [three](https://example.org/x.md)", []),
         ("[one](horizons.md)", ["horizons.md"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_kstream.model.clusters.hdfs_path import as_word, checked_path, plain_path
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.hdfs_path import as_word, checked_path, plain_path
 
 
 @pytest.mark.parametrize("word", ["", "a/b", "s3://bucket/a", "file:///a", "/half\ud800"])

@@ -41,19 +41,25 @@ READERS = (
     Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
     Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
     Reader(
-        "supervise/streams/authored_folder.py", 1, "StreamFolder.authored: the policy sorts the files by their authors"
+        "supervise/streams/folder/authored_folder.py",
+        1,
+        "StreamFolder.authored: the policy sorts the files by their authors",
     ),
-    Reader("supervise/streams/hand_over.py", 1, "owners are what it shows, strangers' too; it changes nothing"),
+    Reader("supervise/streams/orders/hand_over.py", 1, "owners are what it shows, strangers' too; it changes nothing"),
     Reader(
         "supervise/streams/housekeeping.py", 6, "old drafts of anybody, our own files, and what StreamFolder judged"
     ),
-    Reader("supervise/streams/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
+    Reader("supervise/streams/folder/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
     Reader(
-        "supervise/streams/kept_evidence.py", 1, "old evidence, to be deleted from the stream user's private folder"
+        "supervise/streams/pulse/kept_evidence.py",
+        1,
+        "old evidence, to be deleted from the stream user's private folder",
     ),
-    Reader("supervise/streams/triage.py", 1, "ends of logs for a person to read: nothing is done by them"),
+    Reader("supervise/streams/pulse/triage.py", 1, "ends of logs for a person to read: nothing is done by them"),
     Reader(
-        "supervise/streams/checkpoint_lock.py", 2, "a checkpoint's record, each entry with its author for the policy"
+        "supervise/streams/checkpoint/checkpoint_lock.py",
+        2,
+        "a checkpoint's record, each entry with its author for the policy",
     ),
     Reader(
         "supervise/doctor/state_dir_facts.py", 1, "orders that don't count: names and owners are shown, nothing is read"

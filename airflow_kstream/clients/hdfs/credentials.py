@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.credential_files import MAX_BYTES
-from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.hdfs_path import plain_path
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 
 
 class CredentialHdfs(Hdfs):

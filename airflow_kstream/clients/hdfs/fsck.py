@@ -9,11 +9,11 @@ import requests
 
 from airflow_kstream.clients.hdfs.fsck_output import FsckReader
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_path import checked_path, is_below
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.open_file import OpenFile
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.open_file import OpenFile
 
 _CHUNK = 1 << 16
 # Hadoop's web server escapes these as HTML entities in every parameter, so that it never finds such a path.

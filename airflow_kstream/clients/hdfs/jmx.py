@@ -8,11 +8,11 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth, HdfsInventory
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.hadoop_version import HadoopVersion
-from airflow_kstream.model.hdfs_health import HdfsHealth, HdfsInventory
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 # By version, when erasure coding came.
 _CODING = {(3, 0): 0}

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from airflow_kstream.clients.hdfs.native import NATIVE_ERRORS, native_client, native_error, require_native
 from airflow_kstream.clients.lazy import hdfs_native
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 Answer = bool | KstreamError
 

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.file_times import file_time
+from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.file_times import file_time
-from airflow_kstream.model.hdfs_path import plain_path
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import HolderLiveness
-from airflow_kstream.model.open_file import Block, FileState
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease import HolderLiveness
+from airflow_kstream.model.leases.open_file import Block, FileState
 
 if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import LeaseWebHdfs

@@ -17,13 +17,13 @@ from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import protections
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.file_times import file_time
+from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.file_times import file_time
 from airflow_kstream.model.formats.protobuf import Message, encode
-from airflow_kstream.model.hdfs_path import checked_path, is_below
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.open_file import Block, FileState, OpenFile
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.open_file import Block, FileState, OpenFile
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1

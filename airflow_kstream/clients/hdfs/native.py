@@ -7,7 +7,7 @@ import re
 
 from airflow_kstream.clients.lazy import hdfs_native
 from airflow_kstream.clients.rpc.java_exceptions import error_of, simple_name
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
@@ -16,7 +16,7 @@ from airflow_kstream.model.errors import (
     NotFound,
     Unavailable,
 )
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 # What making a client raises, and most calls; a panic of the library's is a BaseException.
 NATIVE_ERRORS = (RuntimeError, OSError, ValueError)

@@ -9,9 +9,9 @@ from typing import Any
 
 from airflow_kstream.clients.hdfs.native import native_client, native_error, require_native
 from airflow_kstream.clients.lazy import hdfs_native
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 
 class NativeReads:

@@ -19,7 +19,7 @@ from airflow_kstream.clients.hdfs.answers import NextNameNode, require_webhdfs
 from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.refusals import Context, kind_of_all, words_of_all
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.

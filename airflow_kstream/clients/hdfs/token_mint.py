@@ -20,9 +20,9 @@ from airflow_kstream.clients.rpc.sasl import Protection, protections
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.fresh_token import FreshToken
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import HDFS_TOKEN
+from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN
 
 
 def mint(conf: HadoopConf, filesystem: str, identity: Identity) -> FreshToken:

@@ -21,8 +21,8 @@ from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.formats.token import SecretBytes, Span
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import decoded_url_string
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import decoded_url_string
 
 CLIENT_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _BEARER = Identity("the token's bearer")

@@ -22,13 +22,13 @@ from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import limit_all_answers
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.file_times import file_time
+from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.file_times import file_time
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.hdfs_path import plain_path
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import Renamed, WebHdfs

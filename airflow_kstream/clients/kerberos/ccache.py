@@ -9,7 +9,7 @@ from threading import local
 
 from airflow_kstream.clients.lazy import krb5
 from airflow_kstream.model.formats.ticket import ticket_key
-from airflow_kstream.model.ticket import Ticket, TicketCache
+from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
 
 # A cache's own settings look like tickets of this realm.
 _SETTINGS = b"X-CACHECONF:"

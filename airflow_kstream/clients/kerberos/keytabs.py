@@ -16,7 +16,7 @@ from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.formats.keytab import read_entries
 from airflow_kstream.model.formats.ticket import ticket_key
-from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeyVersion, LoginResult
+from airflow_kstream.model.kerberos.keytab import KdcStatus, KeytabFile, KeyVersion, LoginResult
 
 # A keytab has some hundred bytes; a file larger than this was named by mistake.
 _LARGEST = 16 * 1024 * 1024

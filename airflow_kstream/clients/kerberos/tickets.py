@@ -14,8 +14,8 @@ from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 
 _ERROR_CODE = 0xFFFFFFFF
 # KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.clients.local.regular_files import read_regular
-from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
+from airflow_kstream.model.kerberos.tokens import Token
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.tokens import Token
 
 # A token has some 300 bytes, and a job a dozen of them.
 MAX_BYTES = 1024 * 1024

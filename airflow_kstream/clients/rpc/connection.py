@@ -19,7 +19,7 @@ from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, NoProtection, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
-from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.kerberos.identity import Identity, split_principal
 
 _PREAMBLE = b"hrpc" + bytes([9, 0, 0xDF])  # version, service class, SASL
 _PROTOBUF, _FINAL_PACKET = 2, 0

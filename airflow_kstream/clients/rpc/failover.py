@@ -14,7 +14,7 @@ from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.rpc.sasl import NoProtection
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
 

@@ -10,7 +10,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 _NO_LIMIT = b"\xff\xff\xff"
 

@@ -42,7 +42,7 @@ from airflow_kstream.demo.shipping.log_lines import Block, Position, next_block
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.fields import Count, Line, Principal, Word
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.yaml_text import read_mapping
 
 # Small segments, so that the compaction keeps a topic that is read whole at each start short.

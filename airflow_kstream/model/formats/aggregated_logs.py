@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from airflow_kstream.model.container_log import LogTail, tail_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_scan.chunks import Chunks, Damaged, ReadAt
 from airflow_kstream.model.log_scan.tfile import LoggedFile, logged_files, next_file, records
+from airflow_kstream.model.logs.container_log import LogTail, tail_of
 
 
 def aggregated_files(read_at: ReadAt, length: int) -> Iterator[LoggedFile]:

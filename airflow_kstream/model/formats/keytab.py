@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.keytab import KeytabEntry
+from airflow_kstream.model.kerberos.keytab import KeytabEntry
 
 _VERSION = b"\x05\x02"
 _QUOTED = re.compile(r"([\\/@])")

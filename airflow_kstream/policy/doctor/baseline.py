@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
-from airflow_kstream.model.baseline import Acceptance, Baseline
+from airflow_kstream.model.clusters.baseline import Acceptance, Baseline
 from airflow_kstream.model.finding import Accepted, DoctorReport, Finding, check_of
 from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.policy.doctor.checks import CHECKS

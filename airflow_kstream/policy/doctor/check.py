@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, StreamFacts
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, StreamFacts
 from airflow_kstream.model.finding import Concern, Severity
 
 # What a finding is about whose root is the client that this host submits with.

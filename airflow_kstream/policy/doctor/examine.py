@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, known
 from airflow_kstream.model.finding import DoctorReport, Finding, Severity, Unasked, Undecided, by_severity
 from airflow_kstream.policy.doctor.check import Check, Found
 from airflow_kstream.policy.doctor.checks import CHECKS

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.hadoop_version import Fixed, HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.model.hadoop_version import Fixed, HadoopVersion
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, Found
 
 _HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.finding import Concern, Severity, Unasked
 from airflow_kstream.policy.doctor.check import Found
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, ServerClock, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, ServerClock, known
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.model.keytab import FindingKind, enctype_name
+from airflow_kstream.model.kerberos.keytab import FindingKind, enctype_name
 from airflow_kstream.policy.doctor.check import Found
 
 # clockskew of MIT Kerberos and of Java where krb5.conf sets none; what is worth a warning before that.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.policy.doctor.check import Found
 
 # The first releases with HDFS-9276: Credentials.addToken replaces the private tokens of an HA nameservice, too.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_kstream.model.auth_to_local import short_name
-from airflow_kstream.model.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.kerberos.auth_to_local import short_name
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, Found
 
 _YARN_3103 = {(2, 6): 1, (2, 7): 0}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_kstream.model.event import Event
 from airflow_kstream.model.printable import printable_line
+from airflow_kstream.model.streams.event import Event
 
 # Seconds that the first event of a kind waits for others, and that one of a storm may wait.
 FIRST, LONGEST = 20.0, 900.0

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from textwrap import shorten
 from typing import Any
 
-from airflow_kstream.model.blocked import Obstacle
-from airflow_kstream.model.event import EventKind, Trouble
+from airflow_kstream.model.streams.blocked import Obstacle
+from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.policy.events.signs import Signs, troubles
 
 UNSEEN, MORE = "unseen", "more"

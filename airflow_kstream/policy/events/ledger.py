@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from airflow_kstream.model.event import Event, EventKind, Lasting, Ledger, Over, Trouble
+from airflow_kstream.model.streams.event import Event, EventKind, Lasting, Ledger, Over, Trouble
 
 # Events that are over, for people: what a page can list. A deferred task carries them.
 _KEPT = 15

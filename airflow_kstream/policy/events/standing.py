@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kstream.model.event import WORDS, EventKind, Lasting
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.streams.event import WORDS, EventKind, Lasting
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.events.hands import way_out
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}

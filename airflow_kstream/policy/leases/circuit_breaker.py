@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import Pauses
 
 # More DataNodes stop a run, or more lost ones of both kinds than at its start: recovering while DataNodes leave can

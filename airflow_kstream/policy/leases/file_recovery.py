@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import Slot
 
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from airflow_kstream.model.clusters.hdfs_path import is_below
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.hdfs_path import is_below
-from airflow_kstream.model.lease import (
+from airflow_kstream.model.leases.lease import (
     Approval,
     Decision,
     FileCondition,
@@ -21,7 +21,7 @@ from airflow_kstream.model.lease import (
     LeaseRules,
     Search,
 )
-from airflow_kstream.model.open_file import FileHistory, OpenFile
+from airflow_kstream.model.leases.open_file import FileHistory, OpenFile
 
 # FSNamesystem's messages for a file under construction whose lease it lost; the second is that of Hadoop 2.x.
 LOST_LEASES = ("no leases found", "pendingCreates is non-null")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import SLOW_CLOSE, ConcurrencyLimit
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage, pause
 from airflow_kstream.policy.leases.limits import RecoveryLimits

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
 from airflow_kstream.policy.leases.judgement import LOST_LEASES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
 from airflow_kstream.policy.leases.outcomes import End
 

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
-from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
 from airflow_kstream.policy.leases.commands import (
     CheckHealth,

@@ -15,7 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from airflow_kstream.model.contract import (
+from airflow_kstream.model.clusters.orders import order_of
+from airflow_kstream.model.clusters.own_folders import is_own_draft
+from airflow_kstream.model.durations import format_duration, parse_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.contract import (
     claim_file,
     ended_file,
     generation_of_file,
@@ -25,11 +29,7 @@ from airflow_kstream.model.contract import (
     newest_trace,
     recorded_ends,
 )
-from airflow_kstream.model.durations import format_duration, parse_duration
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
-from airflow_kstream.model.orders import order_of
-from airflow_kstream.model.own_folders import is_own_draft
+from airflow_kstream.model.streams.generation import Claim, Desired, DesiredState, StreamId
 
 # Files with the NameNode's times; a folder has none.
 Times = Mapping[str, datetime | None]

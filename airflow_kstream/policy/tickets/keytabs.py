@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.keytab import (
+from airflow_kstream.model.kerberos.keytab import (
     FindingKind,
     KdcStatus,
     KeytabFile,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.ticket import Ticket
 
 _LARGEST_ALERT_SHARE = 4
 

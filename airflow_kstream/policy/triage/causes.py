@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.diagnosis import Mark, Role, Sighting
-from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
+from airflow_kstream.model.logs.diagnosis import Mark, Role, Sighting
+from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.triage.sightings import in_order
 
 WORKERS = frozenset({Role.EXECUTOR, Role.TASKMANAGER})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from airflow_kstream.model.diagnosis import Mark, Sighting
-from airflow_kstream.model.log_line import head_of
 from airflow_kstream.model.log_scan.sections import Found, Hit
+from airflow_kstream.model.logs.diagnosis import Mark, Sighting
+from airflow_kstream.model.logs.log_line import head_of
+from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.triage.sources import WrittenSection
 
 

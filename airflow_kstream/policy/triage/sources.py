@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
-from airflow_kstream.model.diagnosis import LogSource, Role
-from airflow_kstream.model.log_line import head_of, zone_of_offset
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
+from airflow_kstream.model.logs.diagnosis import LogSource, Role
+from airflow_kstream.model.logs.log_line import head_of, zone_of_offset
 
 # The lines with which `yarn logs` and the pages of log servers begin another container's file.
 CONTAINER_TITLE = LinePattern("~container", r"^Container: container_\w+ on ")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
-from airflow_kstream.model.diagnosis import (
+from airflow_kstream.model.logs.diagnosis import (
     Confidence,
     Diagnosis,
     LogSource,
@@ -17,7 +17,7 @@ from airflow_kstream.model.diagnosis import (
     Step,
     Template,
 )
-from airflow_kstream.model.signature import Catalogue, SignatureKind
+from airflow_kstream.model.logs.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.causes import (
     WORKERS,
     Causes,

@@ -16,8 +16,8 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos.krb5_conf import know_realms_of
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import require_folder, require_readable
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.cluster import Cluster, Tls
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (
@@ -30,8 +30,8 @@ from airflow_kstream.model.fields import (
     TicketCacheName,
     addresses,
 )
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.spark_conf import LiteralSparkConf
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.spark_conf import LiteralSparkConf
 
 
 @dataclass(frozen=True)

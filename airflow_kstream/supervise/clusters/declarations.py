@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.declarations import (
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.streams.declarations import (
     KeptKind,
     KeptPolicies,
     Place,
@@ -25,8 +27,6 @@ from airflow_kstream.model.declarations import (
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.own_folders import FolderKind
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.clients.kms import Kms, is_kms
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.fresh_token import FreshToken
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 
 

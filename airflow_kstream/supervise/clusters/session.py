@@ -10,8 +10,8 @@ from functools import cached_property
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.copies import Copies
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.orders import Orders

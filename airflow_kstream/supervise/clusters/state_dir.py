@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
-from airflow_kstream.model.authors import SUPERVISORS_FILE, Ground, Supervisors, is_closed, named_supervisors
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Ground, Supervisors, is_closed, named_supervisors
+from airflow_kstream.model.clusters.own_folders import FolderKind, is_folder_of
 from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.own_folders import FolderKind, is_folder_of
 
 # Owners of `/` and of a state_dir change by a superuser's hand, some day.
 _OWNERS_HOLD_SECONDS = 600.0

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import DelegationToken, TokenLifetimes
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import DelegationToken, TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
 # Seconds: each measurement is a token that a NameNode makes, renews and cancels.

@@ -5,9 +5,9 @@ The author of an application chooses what its driver says of itself; as whom it 
 
 from __future__ import annotations
 
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, KstreamError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.own_folders import FolderKind
-from airflow_kstream.model.told import LONGEST, ToldSubject, read_told, written_told
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_told, written_told
 from airflow_kstream.policy.authors import may_remember
 from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from airflow_kstream.model.cluster_facts import NotKnown
+from airflow_kstream.model.clusters.cluster_facts import NotKnown
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.finding import Unasked
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.allowed import words
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.state_dir_probes import Told
-from airflow_kstream.supervise.streams.allowed import needed_by, needed_by_all, not_allowed
-from airflow_kstream.supervise.streams.registry import newest_claims
+from airflow_kstream.supervise.streams.folder.registry import newest_claims
+from airflow_kstream.supervise.streams.look.allowed import needed_by, needed_by_all, not_allowed
 
 
 def told_bound(session: ClusterSession, declared: Sequence[StreamSpec] = ()) -> Told:

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.plain import fields_of
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes

@@ -8,7 +8,7 @@ from contextlib import closing
 
 from airflow_kstream.clients.client_jars import jar_versions
 from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
-from airflow_kstream.model.cluster_facts import DriverFacts, EffectiveConf, Property
+from airflow_kstream.model.clusters.cluster_facts import DriverFacts, EffectiveConf, Property
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.asking import asked

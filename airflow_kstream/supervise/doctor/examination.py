@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
 from airflow_kstream.clients.whole_answer import at_most
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.cluster_facts import (
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
     Impersonation,
     ServerClock,
@@ -20,10 +20,10 @@ from airflow_kstream.model.cluster_facts import (
     StreamFacts,
     known,
 )
+from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.finding import DoctorReport, Unasked
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim
-from airflow_kstream.model.hdfs_health import HdfsInventory
+from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.asking import asked
@@ -35,9 +35,9 @@ from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.slices import in_slices
 from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
-from airflow_kstream.supervise.streams.allowed import needed_by_all
-from airflow_kstream.supervise.streams.registry import RegisteredStream, registered, stream_ids
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, registered, stream_ids
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.allowed import needed_by_all
 
 _UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
 _UNLISTED = Unasked("the state_dir", "a look asks for what will happen to streams: `kstream doctor` tells how they are")

@@ -12,13 +12,13 @@ from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.kerberos.service_names import requested_host
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.cluster_facts import EffectiveConf, KeytabFacts, Property, ServiceName, SparkClient
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, KeytabFacts, Property, ServiceName, SparkClient
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.finding import Concern, Unasked
-from airflow_kstream.model.hadoop_version import HadoopVersion
-from airflow_kstream.model.spark_installation import SparkInstallation
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.ticket import Ticket
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.supervise.doctor.asking import asked
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck

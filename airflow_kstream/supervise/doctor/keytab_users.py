@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult
-from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon import issued_at
-from airflow_kstream.policy.streams.identity import identity_of, keytab_of
-from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss
+from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult
+from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.horizon import issued_at
+from airflow_kstream.policy.streams.horizon.identity import identity_of, keytab_of
+from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, key_loss
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.claim_facts import completed
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.look.claim_facts import completed
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, KstreamError
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion
+from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams, keytab_users

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.server_conf import ServedConf, served_conf
-from airflow_kstream.model.cluster_facts import EffectiveConf, ServerClock
+from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, ServerClock
+from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.hdfs_health import HdfsInventory
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.asking import asked

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.asking import asked
-from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 @dataclass

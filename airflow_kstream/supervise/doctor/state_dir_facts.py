@@ -7,20 +7,20 @@ from contextlib import suppress
 from itertools import islice
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.authors import SUPERVISORS_FILE
-from airflow_kstream.model.cluster_facts import StateDirFacts, StreamFolderFacts
-from airflow_kstream.model.contract import claim_file, newest_claim
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
+from airflow_kstream.model.clusters.cluster_facts import StateDirFacts, StreamFolderFacts
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, OrderFile
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.freeze import LONGEST
-from airflow_kstream.model.orders import ALL_STREAMS, OrderFile
-from airflow_kstream.model.own_folders import FolderKind, folder_name
+from airflow_kstream.model.streams.contract import claim_file, newest_claim
+from airflow_kstream.model.streams.freeze import LONGEST
 from airflow_kstream.policy.authors import may_order
 from airflow_kstream.policy.state_dir import strange_entries
 from airflow_kstream.supervise.clusters.orders import orders_in
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing, ground_of
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_rights
-from airflow_kstream.supervise.streams.registry import RegisteredStream, streams_among
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, streams_among
 
 # Of orders that may count for nothing: each costs a listing, and anybody can make folders.
 _MOST_FOLDERS = 50

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.state_dir_rights import StateDirUse
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.state_dir_rights import StateDirUse
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.state_dir import Closing, closing, few, is_readable_by_all, openness
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_use

@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name, is_folder_of
+from airflow_kstream.model.clusters.state_dir_rights import StateDirRights, StateDirUse, StateDirUser, acl_entries
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.own_folders import FolderKind, folder_name, is_folder_of
-from airflow_kstream.model.state_dir_rights import StateDirRights, StateDirUse, StateDirUser, acl_entries
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.state_dir import StateListing
-from airflow_kstream.supervise.streams.registry import streams_among
+from airflow_kstream.supervise.streams.folder.registry import streams_among
 
 
 def state_dir_rights(hdfs: Hdfs, path: str) -> StateDirRights:

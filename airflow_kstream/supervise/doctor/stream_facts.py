@@ -8,29 +8,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster_facts import DriverFacts, NotKnown, SparkClient, StreamFacts
-from airflow_kstream.model.contract import pushes
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, SparkClient, StreamFacts
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.generation import Claim, DesiredState
-from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.spark_conf import FIXED
-from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.horizon import issued_at
-from airflow_kstream.policy.streams.lost_logs import logs_end
-from airflow_kstream.policy.streams.refresh import is_refreshed
-from airflow_kstream.policy.streams.spark_argv import client_settings
-from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
+from airflow_kstream.model.streams.contract import pushes
+from airflow_kstream.model.streams.generation import Claim, DesiredState
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.spark_conf import FIXED
+from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.policy.streams.horizon.horizon import issued_at
+from airflow_kstream.policy.streams.horizon.lost_logs import logs_end
+from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
+from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.asking import asked, unanswered
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.staging import StagingFolders
-from airflow_kstream.supervise.streams.claim_facts import completed
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.launch_tokens import with_tokens
-from airflow_kstream.supervise.streams.registry import RegisteredStream
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
+from airflow_kstream.supervise.streams.look.claim_facts import completed
+from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 log = logging.getLogger(__name__)

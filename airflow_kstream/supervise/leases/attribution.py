@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.hdfs_path import is_below, path_in, plain_path
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.generation import Claim, Missing, StreamId
-from airflow_kstream.model.hdfs_path import is_below, path_in, plain_path
-from airflow_kstream.model.lease import Attribution
-from airflow_kstream.model.open_file import FileHistory, OpenFile
-from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.leases.lease import Attribution
+from airflow_kstream.model.leases.open_file import FileHistory, OpenFile
+from airflow_kstream.model.streams.generation import Claim, Missing, StreamId
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims, registered
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims, registered
 
 # A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
 # Thirteen digits are milliseconds: Spark's own attempts carry fourteen, which are a date.

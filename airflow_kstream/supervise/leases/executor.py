@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TypeVar
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.commands import (
     CheckHealth,
     Command,

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import (
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
+from airflow_kstream.model.leases.lease import (
     Attribution,
     HolderKnowledge,
     HolderLiveness,
@@ -18,7 +18,7 @@ from airflow_kstream.model.lease import (
     JudgementContext,
     LeaseRules,
 )
-from airflow_kstream.model.open_file import FileHistory
+from airflow_kstream.model.leases.open_file import FileHistory
 from airflow_kstream.policy.leases.judgement import judge_file, undecided, worth_probing
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
-from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
+from airflow_kstream.model.leases.lease import HolderKnowledge, HolderLiveness, HolderStatus
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Finding, Survey
 from airflow_kstream.supervise.leases.journal import Journal

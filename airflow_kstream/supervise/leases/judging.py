@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
-from airflow_kstream.model.lease_recovery import Target
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease import HolderKnowledge, HolderLiveness, HolderStatus
+from airflow_kstream.model.leases.lease_recovery import Target
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.judgement import next_check
 from airflow_kstream.supervise.leases.findings import Finding, Survey

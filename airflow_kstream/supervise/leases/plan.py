@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.lease import Approval, Decision
+from airflow_kstream.model.leases.lease import Approval, Decision
 from airflow_kstream.policy.leases.judgement import decide, path_matches
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import Finding

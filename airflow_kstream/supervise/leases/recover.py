@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import HolderKnowledge, LeaseRules, Search
-from airflow_kstream.model.lease_recovery import Recovery
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease import HolderKnowledge, LeaseRules, Search
+from airflow_kstream.model.leases.lease_recovery import Recovery
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from annotated_types import MaxLen
 from pydantic import BeforeValidator, ConfigDict
 
+from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
-from airflow_kstream.model.hdfs_path import checked_path, is_below
-from airflow_kstream.model.lease import LeaseRules, Search
+from airflow_kstream.model.leases.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
 from airflow_kstream.supervise.leases.findings import Finding, Survey
 from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules

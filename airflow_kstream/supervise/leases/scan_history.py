@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.open_file import FileHistory
+from airflow_kstream.model.leases.open_file import FileHistory
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 

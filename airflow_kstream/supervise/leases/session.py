@@ -13,10 +13,10 @@ from airflow_kstream.clients.hdfs.lease_probe import ask_holders
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.own_folders import FolderKind
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
+from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import (
+from airflow_kstream.model.leases.lease import (
     Attribution,
     HolderStatus,
     LeaseRules,
     Search,
 )
-from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.model.own_folders import FolderKind
+from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.policy.leases.judgement import matches
 from airflow_kstream.supervise.clusters.own_folder import passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease_recovery import Target
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.lease_recovery import Target
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.journal import Journal
 
 

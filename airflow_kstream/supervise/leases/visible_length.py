@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 
 _Hosts = tuple[str, ...]

@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.model.clusters.orders import order_of
+from airflow_kstream.model.clusters.own_folders import AUDIT_FOLDER, FolderKind
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, StreamId
-from airflow_kstream.model.orders import order_of
-from airflow_kstream.model.own_folders import AUDIT_FOLDER, FolderKind
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
-from airflow_kstream.model.told import is_told_of
+from airflow_kstream.model.streams.generation import Claim, StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.model.streams.told import is_told_of
 from airflow_kstream.policy.streams.housekeeping import (
     Cleaning,
     FolderFacts,
@@ -29,17 +29,17 @@ from airflow_kstream.policy.streams.housekeeping import (
     cleaning_of_orders,
     cleaning_of_root,
 )
-from airflow_kstream.policy.streams.watchable import is_watchable
+from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.orders import ORDERS_KEPT
 from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
-from airflow_kstream.supervise.streams.ownership import Reader
-from airflow_kstream.supervise.streams.past_ends import RECORDS_KEPT
-from airflow_kstream.supervise.streams.registry import stream_ids
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.checkpoint.ownership import Reader
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
+from airflow_kstream.supervise.streams.folder.past_ends import RECORDS_KEPT
+from airflow_kstream.supervise.streams.folder.registry import stream_ids
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
 
 _KEPT = Kept(CLAIMS_KEPT, RECORDS_KEPT, ORDERS_KEPT)
 # The names that anybody declares; None where that is not known. Read again before each removal.

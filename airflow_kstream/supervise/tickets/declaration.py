@@ -16,13 +16,13 @@ from annotated_types import MaxLen
 from pydantic import ConfigDict
 
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.airflow_options import AirflowOptions
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import CacheFile, LocalPath, Principal, Schedule, Share, TicketCacheName, Wait
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.ticket import cache_file_name, split_cache_name
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.ticket import cache_file_name, split_cache_name
+from airflow_kstream.model.streams.airflow_options import AirflowOptions
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.managed import ManagedTicket

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Condition
 
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import split_principal
+from airflow_kstream.model.kerberos.identity import split_principal
 
 # libkrb5 waits 25 s for a KDC that drops its requests. One silence may be chance.
 _GIVE_UP_AFTER = 3

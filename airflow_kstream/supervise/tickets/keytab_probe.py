@@ -9,8 +9,8 @@ from pathlib import Path
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFile, KeytabFinding, LoginResult
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabFile, KeytabFinding, LoginResult
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.identity import Identity, split_principal
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.identity import Identity, split_principal
+from airflow_kstream.model.kerberos.ticket import Ticket
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, forget, recall, remember
 from airflow_kstream.model.errors import CredentialError, KstreamError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, split_cache_name
 from airflow_kstream.model.plain import fields_of, plain
-from airflow_kstream.model.ticket import CacheKind, Ticket, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache

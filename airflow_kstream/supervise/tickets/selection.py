@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import Identity, is_principal
+from airflow_kstream.model.kerberos.identity import Identity, is_principal
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 

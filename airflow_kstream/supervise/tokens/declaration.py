@@ -10,10 +10,10 @@ from typing import Annotated
 from annotated_types import MaxLen
 from pydantic import ConfigDict
 
-from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import ApplicationId, Schedule, TokenFile, UserName, Wait, Word
+from airflow_kstream.model.streams.airflow_options import AirflowOptions
 from airflow_kstream.model.yaml_text import read_mapping
 
 _SOURCES = ("users", "tags", "applications", "files")

@@ -13,21 +13,21 @@ from pydantic import ConfigDict
 
 from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded, Unavailable
-from airflow_kstream.model.expiry import ExpiryCheck
 from airflow_kstream.model.fields import ApplicationId, StreamName, TokenFile, Wait
-from airflow_kstream.model.generation import Claim, StreamId
-from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.tokens import DelegationToken, Token
-from airflow_kstream.policy.streams.horizon import issued_at
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
+from airflow_kstream.model.kerberos.expiry import ExpiryCheck
+from airflow_kstream.model.kerberos.tokens import DelegationToken, Token
+from airflow_kstream.model.streams.generation import Claim, StreamId
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.claim_facts import completed
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.look.claim_facts import completed
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 _SOURCES = ("file", "stream", "application")

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs import tokens
 from airflow_kstream.clients.local.credential_files import CredentialFile, read_credentials, url_string
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
+from airflow_kstream.model.kerberos.tokens import DelegationToken, Opaque, Token
 from airflow_kstream.model.plain import fields_of
-from airflow_kstream.model.tokens import DelegationToken, Opaque, Token
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
 _NOT_KNOWN = "can't be found in cache"

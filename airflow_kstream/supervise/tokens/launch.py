@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, KstreamError
-from airflow_kstream.model.generation import Claim
-from airflow_kstream.model.horizon import Horizon
-from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
-from airflow_kstream.policy.streams.horizon import horizon, issued_at
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.horizon import Horizon
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
+from airflow_kstream.policy.streams.horizon.horizon import horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.claim_facts import completed
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.launch_tokens import with_tokens
-from airflow_kstream.supervise.streams.observe import key_at_hand
-from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.look.claim_facts import completed
+from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
+from airflow_kstream.supervise.streams.look.observe import key_at_hand
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim
-from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.policy.events.token_hands import WatchedToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.registry import newest_claims
+from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
 

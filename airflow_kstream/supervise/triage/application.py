@@ -8,14 +8,14 @@ from datetime import tzinfo
 
 from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.container_log import LoggedContainer
-from airflow_kstream.model.diagnosis import Diagnosis
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
-from airflow_kstream.model.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.model.log_scan.scanner import Scanner
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.signature import Catalogue
+from airflow_kstream.model.streams.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose

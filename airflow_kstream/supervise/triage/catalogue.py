@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.signature import Catalogue, Signature, signatures_in
+from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
 
 _FOLDER = "signatures"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from airflow_kstream.clients.local.log_files import files_below
-from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.kept_generation import NOTHING_KEPT, KeptGeneration
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.signature import Catalogue
+from airflow_kstream.model.streams.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.application import triage_application
 from airflow_kstream.supervise.triage.catalogue import catalogue_with

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from airflow_kstream.clients.local.forks import in_forks, may_fork
 from airflow_kstream.clients.local.log_files import SMALLEST_PART, blocks_of, files_below, log_files, plain_parts
-from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.log_line import HEAD
+from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE

@@ -9,8 +9,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import airflow_kstream
-from airflow_kstream.model.log_line import HEAD
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.log_line import HEAD
+from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.sources import TITLES
 from airflow_kstream.supervise.triage.scan import patterns_of
 

@@ -14,10 +14,10 @@ from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
 from airflow_kstream.clients.spark_installations import client_defaults, known_installation
-from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
-from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.log_line import HEAD
+from airflow_kstream.model.kerberos.token_history import TokenHistory
 from airflow_kstream.model.log_scan.scanner import Scanner
-from airflow_kstream.model.token_history import TokenHistory
+from airflow_kstream.model.logs.log_line import HEAD
 from airflow_kstream.policy.triage.token_history import TOKEN_LINES, token_histories
 from airflow_kstream.supervise.triage.scan import scanned_logs
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream_state import StreamState
 
 _DEAD = {Phase.ENDED, Phase.STOPPED, Phase.KILLED, Phase.BACKING_OFF}
 _TIME = "%Y-%m-%d %H:%M:%S"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_kstream.model.lease import FileCondition
-from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import FileCondition
+from airflow_kstream.model.leases.lease_recovery import Outcome
 from airflow_kstream.views.pages.foreign import shown
 
 _STUCK = {condition.value for condition in FileCondition if condition.stuck}

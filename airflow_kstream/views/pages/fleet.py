@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.standing import Known, Standing, standing
-from airflow_kstream.policy.streams.held import not_restarted
+from airflow_kstream.policy.streams.restart.held import not_restarted
 from airflow_kstream.views.pages.actions import offered
 from airflow_kstream.views.pages.foreign import shown
 from airflow_kstream.views.pages.urgency import order, urgency

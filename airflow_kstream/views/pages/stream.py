@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.event import WORDS, EventKind, Ledger
-from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.streams.event import WORDS, EventKind, Ledger
+from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.views.pages.fleet import Seen, row_of
 from airflow_kstream.views.pages.foreign import shown
 

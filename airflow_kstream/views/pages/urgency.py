@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream_state import StreamState
 
 # A horizon that is nearer is somebody's business today.
 SOON = timedelta(days=1)

@@ -13,7 +13,7 @@ from airflow_kstream.clients.rpc.connection import RemoteError
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.formats.protobuf import encode
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.live.last_blocks import namenode_of

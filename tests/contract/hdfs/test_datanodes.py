@@ -15,8 +15,8 @@ from airflow_kstream.clients.hdfs.native_reads import NativeReads
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import HOME
 from tests.differences import first_difference

@@ -10,8 +10,8 @@ from airflow_kstream.clients.hdfs.native import native_client
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import HOME
 from tests.live.odd_names import ODD_NAMES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.open_file import FileState, Fingerprint
+from airflow_kstream.model.leases.open_file import FileState, Fingerprint
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path

@@ -13,7 +13,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, Denied, NotFound
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.folder.brake import Brake
 from tests.live.recovering import standby_first
 
 

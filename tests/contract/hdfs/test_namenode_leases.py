@@ -13,9 +13,9 @@ from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, NativeRecoverer
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import HolderLiveness
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease import HolderLiveness
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import HOME
 from tests.live.odd_names import ODD_NAMES

@@ -12,7 +12,7 @@ import pytest
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import FOLDER, MANY, ODD
 from tests.live.recovering import lease_session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
-from airflow_kstream.model.lease import HolderLiveness
+from airflow_kstream.model.leases.lease import HolderLiveness
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import LEAKED
 from tests.live.streams import await_that

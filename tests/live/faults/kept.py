@@ -16,15 +16,15 @@ import yaml
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.processes import Identity, below
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import FailurePolicy, SubmitPolicy
-from airflow_kstream.policy.streams.heartbeat import verified
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import FailurePolicy, SubmitPolicy
+from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.desired import request_restart
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import request_restart
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.faults.cluster import EXPIRY
 from tests.live.faults.proxies import Gate, Moment, Proxies, Request
 from tests.live.faults.rows import Rows, rows_of

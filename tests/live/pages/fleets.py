@@ -7,10 +7,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from airflow_kstream.model.event import EventKind, Over
-from airflow_kstream.model.generation_facts import Life
-from airflow_kstream.model.horizon import Horizon, HorizonReason
-from airflow_kstream.model.submission import ExplainedSubmission, Origin
+from airflow_kstream.model.streams.event import EventKind, Over
+from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin
 from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of
 from tests.live.pages.stored import DAY, HOUR, NOW, Stored, healthy, troubled
 

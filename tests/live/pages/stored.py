@@ -21,11 +21,11 @@ from sqlalchemy.orm import Session
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.dags.ids import control_id, fleet_id, stream_id
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.generation_facts import GenerationFacts, Progress
-from airflow_kstream.model.horizon import Horizon, HorizonReason
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.generation_facts import GenerationFacts, Progress
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, row_of
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -13,8 +13,8 @@ import requests
 
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.kerberos.identity import Identity
 
 # A TRUNCATE to this length changes nothing, regardless of the file's state; any other number may cut it.
 _BEYOND_EVERY_LENGTH = 2**63 - 1

@@ -11,8 +11,8 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import HTML, Answer, StrangeServer, introduction, page, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")

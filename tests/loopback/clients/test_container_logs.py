@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS
-from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from tests.simulated.strange_servers import HTML, STRANGE, Answer
 from tests.simulated.yarn_logs import APP, BUCKET, ID, NOT_ALLOWED, UNKNOWN, logs, page
 

@@ -19,9 +19,9 @@ import requests
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.local.foreign_logs import hushed, keep_tokens_out_of_logs
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 

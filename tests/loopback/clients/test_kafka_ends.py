@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.kafka import KafkaPolicy
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.kafka import KafkaPolicy
 
 NOBODY = Identity("nobody@EXAMPLE.COM", keytab="/nonexistent")
 

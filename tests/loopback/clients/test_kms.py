@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.clients.kms import Kms, is_in_clear
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import STRANGE, Answer, said, serving
 
 ETL = Identity("etl@EXAMPLE.COM", keytab="/no/such/keytab")

@@ -14,9 +14,9 @@ import pytest
 
 from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import Answer, StrangeServer, page, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.http import http_errors, kerberos_session
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.keytabs import Key, keytab_bytes
 from tests.simulated.strange_servers import HTML, Answer, serving
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.clients.server_conf import served_conf
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.cluster_facts import NotKnown, known
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.cluster_facts import NotKnown, known
 from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, Unavailable
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.doctor.asking import asked
 from tests.simulated.strange_servers import NOW, STRANGE, Answer, said, serving
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from airflow_kstream.clients.spark_pages import SparkPages
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.logs.thread_dump import DRIVER, SparkProcess, Thread
 from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")

@@ -13,7 +13,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.tokens import files

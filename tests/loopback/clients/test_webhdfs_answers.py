@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.served import Quiet, served
 from tests.simulated.strange_servers import Answer, said, serving
 

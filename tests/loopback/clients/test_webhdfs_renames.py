@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import Answer, StrangeServer, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")

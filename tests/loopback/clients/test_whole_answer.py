@@ -10,7 +10,7 @@ import requests
 from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.whole_answer import TimeLimits, at_most, limit_whole_answers
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import Answer, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")

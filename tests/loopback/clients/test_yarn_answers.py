@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
 
 ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "startedOn": 1}}'

@@ -15,10 +15,10 @@ import pytest
 from airflow_kstream.clients import yarn_server
 from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import NOW, STRANGE, Answer, StrangeServer, introduction, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")

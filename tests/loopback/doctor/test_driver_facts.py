@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_kstream.model.cluster_facts import DriverFacts
+from airflow_kstream.model.clusters.cluster_facts import DriverFacts
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor import driver_facts as module

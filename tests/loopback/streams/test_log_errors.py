@@ -9,16 +9,16 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.policy.streams.after_end import how_it_ended
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams import driver_log
-from airflow_kstream.supervise.streams.formats import read_ends, written_ends
-from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.past_ends import past_ends
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.policy.streams.ends.after_end import how_it_ended
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.formats import read_ends, written_ends
+from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.look import driver_log
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.driver_logs import CAPTURED, EXITED, KAFKA, RAISED, STATUS
 from tests.simulated.life import Life
 from tests.simulated.strange_servers import Answer

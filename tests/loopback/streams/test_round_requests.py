@@ -20,16 +20,16 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.contract import claim_file, fence_name
-from airflow_kstream.model.freeze import Freeze
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.contract import claim_file, fence_name
+from airflow_kstream.model.streams.freeze import Freeze
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
-from airflow_kstream.supervise.streams.watch import Subject, Watch
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim, written_freeze
+from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from tests.simulated.servers import CLUSTER
 from tests.simulated.strange_servers import NOW, Answer, StrangeServer, introduction, page, said, serving
 from tests.simulated.yarn import TICKET_SPEC

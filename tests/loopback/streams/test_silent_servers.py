@@ -13,9 +13,9 @@ import pytest
 
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams import reconcile
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.restart import reconcile
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.loopback.streams.test_round_requests import listing, state_dir
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import Life

@@ -14,15 +14,15 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.contract import stop_marker
-from airflow_kstream.model.plan import Stop
-from airflow_kstream.model.stream_policies import StopPolicy
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import stop_marker
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.stream_policies import StopPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.spark_engine import SparkEngine
-from airflow_kstream.supervise.streams.stop import stop
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.restart.stop import stop
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.strange_servers import HTML, Answer, introduction, said, serving

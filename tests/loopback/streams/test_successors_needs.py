@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from tests.simulated.servers import CLUSTER
 from tests.simulated.strange_servers import STRANGE, Answer, introduction, said, serving

@@ -19,14 +19,14 @@ import pytest
 
 from airflow_kstream.clients.whole_answer import at_most
 from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.containers import Containers, NodeVerdict
-from airflow_kstream.model.contract import stopped_marker
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.containers import Containers, NodeVerdict
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.observation import Observation
-from airflow_kstream.supervise.streams import witnesses as looking
-from airflow_kstream.supervise.streams.witnesses import Witnesses
+from airflow_kstream.model.streams.contract import stopped_marker
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.supervise.streams.look import witnesses as looking
+from airflow_kstream.supervise.streams.look.witnesses import Witnesses
 from tests.simulated.served import Quiet, served
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser
+from airflow_kstream.model.clusters.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser
 from airflow_kstream.policy.state_dir import Closing, closing, openness
 
 OWNER, SUPERUSER = "supervisor", "hdfs"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.lease import Approval, HolderLiveness, JudgementContext
+from airflow_kstream.model.leases.lease import Approval, HolderLiveness, JudgementContext
 from airflow_kstream.policy.leases.judgement import decide, judge_file
 from tests.simulated.open_files import RULES, START, STATE, Growth, checks_of, history_of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.ticket import TicketKey, ticket_key
-from airflow_kstream.model.ticket import cache_file_name
+from airflow_kstream.model.kerberos.ticket import cache_file_name
 from tests.simulated.tickets import WITH_KVNO, write_cache
 
 names = st.text(

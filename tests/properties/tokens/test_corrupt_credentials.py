@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_kstream.model.credentials_file import TokenFormat
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.tokens import Identifier
+from airflow_kstream.model.kerberos.credentials_file import TokenFormat
+from airflow_kstream.model.kerberos.tokens import Identifier
 from tests.examples import examples
 from tests.simulated.hadoop_writers import (
     Written,

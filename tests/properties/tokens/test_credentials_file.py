@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.credentials_file import HadoopCredentials, SecretKey, TokenFormat
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.tokens import Identifier
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials, SecretKey, TokenFormat
+from airflow_kstream.model.kerberos.tokens import Identifier
 from tests.simulated.hadoop_writers import (
     Written,
     url_string,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 
 
 @given(st.binary(max_size=80))

@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
+from airflow_kstream.model.logs.log_line import HEAD
 
 PATTERNS = (LinePattern("full", r"No space left", 3, 2), LinePattern("refused", r"refused|[Rr]efusing", 3, 2))
 TITLE = LinePattern("title", r"^LogType:\w+")

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.diagnosis import Confidence, Outcome
+from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue

@@ -11,8 +11,8 @@ import pytest
 from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from tests.live.airflow import CONNECTION, LiveAirflow
 from tests.live.streams import cluster, rate_stream

@@ -17,9 +17,9 @@ from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.playground import CONNECTION, LANDING, STUCK, Playground, start_playground, streams
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import FileCondition
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.leases.lease import FileCondition
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.pages.browser import Visit, visit
 from tests.live.streams import await_that, look, reconciler
 from tests.live.writers.hadoop_says import open_files

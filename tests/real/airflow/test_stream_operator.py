@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import LiveAirflow
 from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
 

@@ -12,10 +12,10 @@ import psutil
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import LiveAirflow
 from tests.live.planted import PLANTED
 from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler, stopped

@@ -12,10 +12,16 @@ import yaml
 
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.baseline import Baseline
-from airflow_kstream.model.cluster_facts import ClusterFacts, DriverFacts, EffectiveConf, SparkClient, StateDirFacts
-from airflow_kstream.model.contract import claim_file
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.clusters.baseline import Baseline
+from airflow_kstream.model.clusters.cluster_facts import (
+    ClusterFacts,
+    DriverFacts,
+    EffectiveConf,
+    SparkClient,
+    StateDirFacts,
+)
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.policy.doctor.baseline import without_accepted
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine

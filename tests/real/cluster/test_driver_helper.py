@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import claim_file, started_marker, stop_marker, stopped_marker
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.supervise.streams.formats import written_stop
+from airflow_kstream.model.streams.contract import claim_file, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.supervise.streams.folder.formats import written_stop
 from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.past_ends import past_ends
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.streams import await_that, look, rate_stream, reconciler
 
 

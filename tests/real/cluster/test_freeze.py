@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.orders import ALL_STREAMS
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import request_restart
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.orders.desired import request_restart
 from tests.live.cli import Ran, cluster_file, ran
 from tests.live.streams import await_commits, rate_stream, reconciler
 

@@ -13,16 +13,16 @@ import pytest
 import yaml
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.live.cli import Ran, ran
 from tests.live.streams import await_that, fields, rate_stream
 

@@ -11,10 +11,10 @@ import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery
 from tests.live.odd_names import ODD_NAMES
 from tests.live.recovering import Scene, hdfs_command, stuck, the_one
 from tests.live.writers import leave_open

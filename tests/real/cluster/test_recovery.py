@@ -15,10 +15,10 @@ import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, LeaseRecoverer, NativeRecoverer
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal

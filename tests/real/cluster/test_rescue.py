@@ -13,8 +13,8 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
-from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
+from airflow_kstream.model.leases.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe

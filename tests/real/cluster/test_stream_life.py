@@ -13,21 +13,21 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.authors import Authored
-from airflow_kstream.model.contract import claim_file
-from airflow_kstream.model.diagnosis import Outcome
+from airflow_kstream.model.clusters.authors import Authored
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, TicketCredentials
-from airflow_kstream.policy.streams.heartbeat import heartbeat
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.take_over import take_over
-from airflow_kstream.supervise.streams.triage import triage_generation
+from airflow_kstream.model.logs.diagnosis import Outcome
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, TicketCredentials
+from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
+from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.look import TriageLook
 from tests.live.cli import cluster_file, ran

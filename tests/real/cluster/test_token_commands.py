@@ -13,7 +13,7 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from tests.live.cli import Ran, cluster_file, ran
 from tests.live.token_makers import fetch, identity, issue, leaked, sleeper, standing
 

@@ -19,13 +19,13 @@ import pytest
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import push_file, pushes, tokens_file
-from airflow_kstream.model.fresh_token import credentials_file
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.model.token_push import Pushes, TokenPush
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens
+from airflow_kstream.model.kerberos.fresh_token import credentials_file
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.contract import push_file, pushes, tokens_file
+from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.token_push import Pushes, TokenPush
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.restart.token_pushes import cancel_pushed, fresh_tokens
 from tests.live.streams import (
     JOBS,
     PUSHABLE_BY_HAND,

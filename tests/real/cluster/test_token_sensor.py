@@ -18,13 +18,13 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import KeytabCredentials, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder, new_nonce
 from airflow_kstream.triggers import awaiting
 from tests.live.streams import fields, rate_stream
 from tests.live.token_makers import access_as, fetch, identity, issue, leaked, sleeper

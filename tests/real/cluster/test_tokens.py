@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.supervise.tokens import files
 from tests.live.token_makers import access_as, chosen, fetch, leaked

@@ -14,9 +14,9 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.diagnosis import Confidence, Outcome
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.triage.application import triage_application
 from airflow_kstream.supervise.triage.catalogue import own_catalogue

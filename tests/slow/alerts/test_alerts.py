@@ -13,9 +13,9 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.event import EventKind
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.model.stream_policies import FailurePolicy, RestartPolicy
+from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.model.streams.stream_policies import FailurePolicy, RestartPolicy
 from tests.live.airflow import CONNECTION
 from tests.live.lease_commands import await_leases_worn_off
 from tests.live.streams import await_that

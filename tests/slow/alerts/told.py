@@ -11,10 +11,10 @@ from pathlib import Path
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.processes import Identity, below
-from airflow_kstream.model.application import Application
-from airflow_kstream.model.event import EventKind
-from airflow_kstream.model.generation import StreamId
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
 from tests.live.airflow import LiveAirflow
 from tests.live.streams import await_commits, await_that, look, reconciler
 from tests.tables import Row

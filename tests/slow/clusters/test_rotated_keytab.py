@@ -18,16 +18,16 @@ from typer.testing import CliRunner
 from airflow_kstream.cli.ticket_check import check
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import RestartAborted
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.keytab import FindingKind, LoginResult
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.policy.streams.reconcile import Mode, horizon_of
+from airflow_kstream.model.kerberos.keytab import FindingKind, LoginResult
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.live.brief_clusters import brief_cluster

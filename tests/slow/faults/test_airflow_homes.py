@@ -10,8 +10,8 @@ import pytest
 
 from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
 from tests.live.faults.kept import Clock, Kept, brisk_stream, claims, kept
 from tests.live.faults.proxies import Moment, Proxies

@@ -10,11 +10,11 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.faults.kept import Clock, Kept, claims
 from tests.live.faults.proxies import Moment
 from tests.live.faults.table import Tell

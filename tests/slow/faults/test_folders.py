@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.faults.kept import Clock, Kept
 from tests.live.faults.table import Tell
 from tests.live.streams import await_that

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import pushes, stopped_marker
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import RefreshPolicy
-from airflow_kstream.model.token_push import Pushes, TokenPush
-from airflow_kstream.policy.streams.reconcile import horizon_of
-from airflow_kstream.policy.streams.refresh import refreshed
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.contract import pushes, stopped_marker
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import RefreshPolicy
+from airflow_kstream.model.streams.token_push import Pushes, TokenPush
+from airflow_kstream.policy.streams.horizon.refresh import refreshed
+from airflow_kstream.policy.streams.restart.reconcile import horizon_of
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.faults.cluster import faulty_cluster
 from tests.live.faults.kept import Clock, Kept, brisk_stream, kept
 from tests.live.faults.proxies import Moment, Proxies, Request

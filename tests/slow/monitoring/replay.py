@@ -19,9 +19,9 @@ from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
 
 from airflow_kstream import metrics
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.triggers import poller as polling
 from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.servers import ONE_WEEK

@@ -23,14 +23,14 @@ from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.formats.protobuf import encode
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.spark.spark_renewal import NOT_RENEWED_CONF, rounds_in
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import BRISK_RESTART, at_pace, await_commits, await_that, rate_stream, reconciler
 from tests.tables import Row

@@ -13,13 +13,13 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall
-from airflow_kstream.policy.streams.heartbeat import CONFIRMS
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
+from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.streams import await_commits, await_that, rate_stream, reconciler, stop
 from tests.tables import Row
 

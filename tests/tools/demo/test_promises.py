@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from airflow_kstream.demo import promises
 from airflow_kstream.demo.history import History, Life
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
 from tests.simulated.yarn import START, TICKET_SPEC, application
 
 LIFE = timedelta(minutes=3)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kstream.demo.run import drained
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.plan import Submit
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.plan import Submit
 from tests.simulated.yarn import SimulatedYarn
 
 

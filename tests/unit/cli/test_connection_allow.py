@@ -13,8 +13,8 @@ import yaml
 from airflow_kstream.cli import main
 from airflow_kstream.cli.clusters import opened
 from airflow_kstream.cli.stream_options import read_spec
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.supervise.streams.allowed import not_allowed
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.supervise.streams.look.allowed import not_allowed
 
 ORDERS = {
     "name": "orders",

@@ -10,9 +10,9 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import ERRORS, error_of, simple_name
-from airflow_kstream.model.cluster import Cluster, Tls
+from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 UNKNOWN = "SomethingNewException"

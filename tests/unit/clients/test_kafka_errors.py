@@ -7,7 +7,7 @@ from kafka import errors as kafka_errors
 
 from airflow_kstream.clients.kafka import KafkaLogin, kafka_trouble
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 LOGIN = KafkaLogin("broker:9092", Identity("alice@REALM", keytab="/alice.keytab"))
 

@@ -10,10 +10,10 @@ import pytest
 
 from airflow_kstream.clients import spark
 from airflow_kstream.clients.spark import environment, find_spark_submit
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://nn", Identity("a@R", keytab="/k"), "/kstream")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.authors import (
+from airflow_kstream.model.clusters.authors import (
     CLOSING,
     Authored,
     Ground,

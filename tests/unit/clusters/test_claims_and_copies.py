@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.generation import Claim
-from airflow_kstream.model.notify import NotifyPolicy
-from airflow_kstream.model.spec_fingerprint import fingerprint
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of

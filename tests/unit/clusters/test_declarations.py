@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.declarations import (
+from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
+from airflow_kstream.model.streams.declarations import (
     KeptKind,
     KeptPolicies,
     Place,
@@ -16,8 +17,7 @@ from airflow_kstream.model.declarations import (
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.policy_edit import PolicyEdit
+from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs

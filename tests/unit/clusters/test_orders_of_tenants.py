@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.plan import Phase
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.registry import registered
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.registry import registered
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.simulated.fixtures import lived
 from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC, Life

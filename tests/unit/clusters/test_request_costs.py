@@ -9,11 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.look.watch import Watch
 from tests.simulated.fixtures import lived
 from tests.simulated.folders import keep_copy
 from tests.simulated.life import SPEC, Life

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.own_folders import FolderKind, folder_name
 from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from tests.simulated.fixtures import lived

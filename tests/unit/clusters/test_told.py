@@ -11,8 +11,8 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound, Unavailable
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.told import ToldSubject, is_told_of, read_told, written_told
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.told import ToldSubject, is_told_of, read_told, written_told
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs

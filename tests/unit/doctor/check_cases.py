@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.cluster_facts import (
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
     EffectiveConf,
     Impersonation,
@@ -15,12 +15,12 @@ from airflow_kstream.model.cluster_facts import (
     ServiceName,
     StreamFacts,
 )
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
+from airflow_kstream.model.clusters.orders import OrderFile
+from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Concern, Severity
-from airflow_kstream.model.hadoop_version import HadoopVersion
-from airflow_kstream.model.keytab import FindingKind, KeytabFinding
-from airflow_kstream.model.orders import OrderFile
-from airflow_kstream.model.state_dir_rights import StateDirRights
-from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
+from airflow_kstream.model.kerberos.ticket import Ticket
 from tests.simulated.doctor_facts import (
     DAY,
     HOUR,

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from airflow_kstream.model.baseline import Baseline
+from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
 from airflow_kstream.policy.doctor.baseline import without_accepted

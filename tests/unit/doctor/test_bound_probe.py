@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kstream.model.allow import Allow
+from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.bound_probe import told_bound

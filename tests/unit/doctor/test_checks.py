@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock, SparkClient, StreamFacts
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, ServerClock, SparkClient, StreamFacts
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
-from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from tests.simulated.doctor_facts import (

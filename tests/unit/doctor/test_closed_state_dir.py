@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.state_dir_rights import StateDirRights, StateDirUse, StateDirUser, acl_entries
+from airflow_kstream.model.clusters.state_dir_rights import StateDirRights, StateDirUse, StateDirUser, acl_entries
 from airflow_kstream.policy.state_dir import closing, openness
 
 OPEN = StateDirRights("/kstream", "supervisor", "supergroup", "1777", parents_group="supergroup")

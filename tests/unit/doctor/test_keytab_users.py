@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.keytab import KdcStatus, KeyVersion, LoginResult
-from airflow_kstream.model.stream import KeytabCredentials
-from airflow_kstream.policy.streams.rotation import RenewalRounds
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.kerberos.keytab import KdcStatus, KeyVersion, LoginResult
+from airflow_kstream.model.streams.stream import KeytabCredentials
+from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams
 from tests.simulated.yarn import START, TICKET_SPEC, application, claim_of
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.cluster_facts import StateDirFacts
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.clusters.cluster_facts import StateDirFacts
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
+from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.finding import Finding
-from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.own_folders import FolderKind, folder_name
-from airflow_kstream.model.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.policy.state_dir import strange_entries
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
-from airflow_kstream.supervise.streams.desired import set_desired
-from airflow_kstream.supervise.streams.registry import newest_claims
+from airflow_kstream.supervise.streams.folder.registry import newest_claims
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.doctor_facts import IN_ORDER
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER

@@ -11,7 +11,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.doctor.connection import _probes
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
-from tests.unit.streams.test_claims_are_proven import HttpFs
+from tests.unit.streams.folder.test_claims_are_proven import HttpFs
 
 
 def probed(hdfs: SimHdfs) -> str:

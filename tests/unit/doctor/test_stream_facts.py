@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.cluster_facts import DriverFacts, NotKnown, StreamFacts
-from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, StreamFacts
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.generation import Desired, DesiredState, StreamId
-from airflow_kstream.model.hadoop_version import HadoopVersion
-from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.registry import newest_claims
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.registry import newest_claims
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.simulated.doctor_facts import driver
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from airflow_kstream.model.event import Event, EventKind
+from airflow_kstream.model.streams.event import Event, EventKind
 from airflow_kstream.policy.events.bundles import FIRST, LONGEST, MOST, Bundles, words
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.blocked import Blocked, Obstacle
-from airflow_kstream.model.event import EventKind
-from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.streams.blocked import Blocked, Obstacle
+from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.policy.events.hands import (
     UNSEEN,
     Look,

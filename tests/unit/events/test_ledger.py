@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.event import WORDS, Event, EventKind, Lasting, Ledger, Trouble
+from airflow_kstream.model.streams.event import WORDS, Event, EventKind, Lasting, Ledger, Trouble
 from airflow_kstream.policy.events.ledger import compare, joined
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

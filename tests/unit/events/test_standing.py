@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.event import EventKind, Lasting
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.streams.event import EventKind, Lasting
+from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.events.standing import Known, Standing, standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

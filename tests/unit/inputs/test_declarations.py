@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_kstream.get_provider_info import get_provider_info
-from airflow_kstream.model.allow import Allow
+from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import connection_fields
 from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest

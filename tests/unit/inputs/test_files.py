@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from tests.unit.inputs.bad_clusters import GOOD
 

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import (
+from airflow_kstream.model.leases.lease import (
     Attribution,
     FileCondition,
     HolderKnowledge,
@@ -21,7 +21,7 @@ from airflow_kstream.model.lease import (
     HolderStatus,
     Judgement,
 )
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Finding, Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe, withhold

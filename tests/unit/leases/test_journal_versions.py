@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 from tests.simulated.servers import SimClock, SimHdfs

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.lease import Approval, FileCondition, HolderLiveness, JudgementContext, LeaseRules
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.lease import Approval, FileCondition, HolderLiveness, JudgementContext, LeaseRules
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.policy.leases.judgement import decide, judge_file, worth_probing
 from tests.simulated.open_files import FILE, RULES, START, STATE, Growth, checks_of, history_of
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import (
+from airflow_kstream.model.leases.lease import (
     Attribution,
     FileCondition,
     HolderKnowledge,
@@ -20,7 +20,7 @@ from airflow_kstream.model.lease import (
     JudgementContext,
     LeaseRules,
 )
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.policy.leases.judgement import next_check, undecided
 from airflow_kstream.supervise.leases.findings import Survey, judged_finding
 from airflow_kstream.supervise.leases.judging import Judging

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import Attribution, Decision, FileCondition, HolderStatus, Judgement
-from airflow_kstream.model.lease_recovery import Outcome, Recovery
-from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, HolderStatus, Judgement
+from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun

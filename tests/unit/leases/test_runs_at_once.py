@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.scan_history import ScanHistory

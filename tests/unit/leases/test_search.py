@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.lease import Search
-from airflow_kstream.model.open_file import OpenFile
+from airflow_kstream.model.leases.lease import Search
+from airflow_kstream.model.leases.open_file import OpenFile
 from airflow_kstream.policy.leases.judgement import matches, path_matches
 
 FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted, size
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

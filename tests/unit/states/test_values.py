@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.horizon import Horizon, HorizonReason
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, reported, reported_detail
 from airflow_kstream.views.pages.fleet import Seen, fleet_rows
 

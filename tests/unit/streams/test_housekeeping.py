@@ -12,19 +12,19 @@ import pytest
 from airflow_kstream.cli import main
 from airflow_kstream.clients.local.declared_names import declared_names
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
-from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.told import ToldSubject
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.generation import DesiredState, StreamId
+from airflow_kstream.model.streams.told import ToldSubject
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import set_desired
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs, session_of
-from tests.unit.streams.test_stream_commands import cluster_file
+from tests.unit.streams.orders.test_stream_commands import cluster_file
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
 ID = StreamId(SPEC.name, CLUSTER.state_dir)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.contract import (
+from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.contract import (
     claim_file,
     ended_file,
     fence_name,
 )
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.generation import Desired, DesiredState, Missing
-from airflow_kstream.model.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.generation import Desired, DesiredState, Missing
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
     RemovalKind,

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.keytab import read_entries
-from airflow_kstream.model.keytab import KeytabFile
+from airflow_kstream.model.kerberos.keytab import KeytabFile
 from tests.simulated.keytabs import AES128, AES256, Key, keytab_bytes
 
 

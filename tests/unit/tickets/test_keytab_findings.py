@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabEntry, KeytabFile, LoginResult
+from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabEntry, KeytabFile, LoginResult
 from airflow_kstream.policy.tickets.keytabs import keytab_findings
 
 PRINCIPAL = "streamer/edge@EXAMPLE.COM"

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.managed import CacheCondition, ManagedTicket, read_cache

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.clients.local import credential_files
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.tokens import Opaque
+from airflow_kstream.model.kerberos.tokens import Opaque
 from tests.simulated.hadoop_writers import (
     Written,
     java_file,

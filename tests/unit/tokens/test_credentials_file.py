@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.local import credential_files
-from airflow_kstream.model.credentials_file import SecretKey, TokenFormat
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.tokens import Opaque, Token
+from airflow_kstream.model.kerberos.credentials_file import SecretKey, TokenFormat
+from airflow_kstream.model.kerberos.tokens import Opaque, Token
 from tests.simulated.hadoop_writers import (
     Written,
     identifier_bytes,

@@ -11,13 +11,13 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.allow import Allow
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
-from airflow_kstream.model.fresh_token import FreshToken
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.tokens.push import _end_of, minter_of
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of

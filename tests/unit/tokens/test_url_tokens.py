@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 
 
 def text(value: str) -> bytes:

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_kstream.clients.hdfs.native_reads import NativeReads
-from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, ReadAhead
 
 CONTENT = bytes(range(256)) * 4

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from airflow_kstream.model.log_line import head_of
+from airflow_kstream.model.logs.log_line import head_of
 
 CHINA = timezone(timedelta(hours=8))
 PLAIN = datetime(2026, 3, 1, 10, 0, 0, tzinfo=UTC)

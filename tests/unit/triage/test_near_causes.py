@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.diagnosis import Confidence, Outcome
+from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
 from tests.simulated.logs import DRIVER, EXECUTOR, diagnosed, died, driver, executor, failing, line, stopped, working
 
 _APPEND = "Failed to APPEND_FILE /wal/log for DFSClient_NONMAPREDUCE_1_1 on 10.0.0.7 because "

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.engines import Engine, HyperscanEngine, PlainEngine, plain_words
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
+from airflow_kstream.model.logs.log_line import HEAD
 
 FULL = LinePattern("full", r"No space left", first=2, last=2)
 TITLE = LinePattern("title", r"^LogType: ?\w+")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kstream.model.diagnosis import Confidence, Outcome, Role
+from airflow_kstream.model.logs.diagnosis import Confidence, Outcome, Role
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.views.pages.actions import offered
 from tests.unit.views.test_fleet_page import HOUR, NOW, STATE
 

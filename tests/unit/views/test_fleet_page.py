@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.event import EventKind, Lasting, Ledger
-from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.views.pages.fleet import Seen, fleet_rows, stale_after
 from airflow_kstream.views.pages.urgency import Urgency
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.event import EventKind, Ledger, Over
-from airflow_kstream.model.generation_facts import Life, Progress
+from airflow_kstream.model.streams.event import EventKind, Ledger, Over
+from airflow_kstream.model.streams.generation_facts import Life, Progress
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import Seen
 from airflow_kstream.views.pages.kept import files_after

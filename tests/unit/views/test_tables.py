@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.heartbeat import Heartbeat, Pulse
-from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.model.printable import without_passwords
-from airflow_kstream.model.token_push import Refreshed
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.model.streams.token_push import Refreshed
+from airflow_kstream.supervise.streams.look.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import away, lines
 

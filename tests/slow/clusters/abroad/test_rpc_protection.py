@@ -14,8 +14,8 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.leases.open_file import FileState
 from tests.live.realms import using
 from tests.live.writers import native_writer
 

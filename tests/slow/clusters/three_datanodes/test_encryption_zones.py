@@ -12,9 +12,9 @@ from airflow_kstream.clients.hdfs.native_reads import NativeReads
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.model.tokens import KMS_TOKEN, url_form
-from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
+from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, url_form
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.supervise.streams.restart.token_pushes import ways_in_clear
 from tests.live.streams import PUSHABLE_BY_HAND, await_that, look, rate_stream
 from tests.live.token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
 from tests.slow.clusters.three_datanodes.conftest import KEY

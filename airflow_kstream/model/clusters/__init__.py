@@ -1,0 +1,1 @@
+"""YARN, HDFS and what we know of one cluster."""

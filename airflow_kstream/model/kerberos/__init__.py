@@ -1,0 +1,1 @@
+"""Principals, keytabs, tickets and delegation tokens."""

@@ -1,0 +1,1 @@
+"""Files that are open for write, and what is asked of their leases."""

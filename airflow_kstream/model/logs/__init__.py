@@ -1,0 +1,1 @@
+"""Lines of logs, and what they are taken for."""

@@ -1,0 +1,1 @@
+"""What a stream is: its declaration, its generations, what is seen of it and planned for it."""

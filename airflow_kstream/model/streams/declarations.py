@@ -1,0 +1,107 @@
+"""What an Airflow keeps in a state_dir of its declarations: which streams it declares, and the policies that hold.
+
+Two small files for each place, in the folder of the supervisor who reads the declarations. They outlive Airflow's
+database, and who may edit Airflow's assets can't write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from airflow_kstream.model.clusters.own_folders import file_about
+from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.streams.policy_edit import PolicyEdit
+
+_VERSION = 1
+
+
+class KeptKind(StrEnum):
+    """The kinds of what is kept. The dot after them keeps their files apart from streams' folders, which have none."""
+
+    STREAMS = "streams"
+    POLICIES = "policies"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The declarations of one folder: an `installation` is an Airflow among those that share a state_dir, and the id of
+    a `connection` names one of its folders."""
+
+    installation: str
+    connection: str
+
+    def file_name(self, kind: KeptKind) -> str:
+        """Return the name of its file of this kind."""
+        return f"{kind}.{file_about(self.connection, self.installation, self.connection)}"
+
+
+@dataclass(frozen=True)
+class KeptPolicies:
+    """The policies of a place's declarations, by their streams; a stream that never chose any has none.
+
+    `declarations` is the digest of the files that they were read from, empty where another look at the same files
+    could bring more.
+    """
+
+    streams: Mapping[str, PolicyEdit] = field(default_factory=dict)
+    declarations: str = ""
+
+    @property
+    def without_notifiers(self) -> KeptPolicies:
+        """Return them as another supervisor's word: whom to tell, and by which code, is nobody else's to say."""
+        return KeptPolicies({name: _without_notifier(edit) for name, edit in self.streams.items()})
+
+
+def written_streams(place: Place, names: Collection[str], by: str) -> str:
+    """Return the text of a file with streams. `by` is for people: who is believed is HDFS's owner of the file."""
+    return _written(place, by, streams=sorted(names))
+
+
+def written_policies(place: Place, kept: KeptPolicies, by: str) -> str:
+    """Return the text of a file with policies, as `written_streams`."""
+    streams = {name: edit.to_json() for name, edit in sorted(kept.streams.items())}
+    return _written(place, by, declarations=kept.declarations, streams=streams)
+
+
+def read_streams(text: str, place: Place, modified: datetime) -> frozenset[str] | None:
+    """Read a file with streams; None if it can't be understood, or is of another place."""
+    names = _fields(text, place).get("streams")
+    if not isinstance(names, list):
+        return None
+    return frozenset(name for name in names if isinstance(name, str) and is_stream_name(name))
+
+
+def read_kept_policies(text: str, place: Place, modified: datetime) -> KeptPolicies | None:
+    """Read a file with policies; None if it can't be understood, or is of another place.
+
+    No edit is younger than its file, which was `modified` by HDFS's clock: one of the future would hold for ever.
+    """
+    fields = _fields(text, place)
+    streams = fields.get("streams")
+    if not isinstance(streams, Mapping):
+        return None
+    read = {name: PolicyEdit.from_json(edit) for name, edit in streams.items() if is_stream_name(name)}
+    edits = {name: replace(edit, at=min(edit.at, modified)) for name, edit in read.items() if edit is not None}
+    return KeptPolicies(edits, str(fields.get("declarations") or ""))
+
+
+def _written(place: Place, by: str, **fields: Any) -> str:
+    return json.dumps({"version": _VERSION, **asdict(place), "by": by, **fields}, indent=1)
+
+
+def _fields(text: str, place: Place) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    told = {"version": _VERSION, **asdict(place)}
+    return fields if isinstance(fields, Mapping) and all(fields.get(name) == told[name] for name in told) else {}
+
+
+def _without_notifier(edit: PolicyEdit) -> PolicyEdit:
+    return replace(edit, policies={name: policy for name, policy in edit.policies.items() if name != "notify"})

@@ -1,0 +1,80 @@
+"""Facts about a stream that pages draw: the lives of its generations, and of the newest one its end and its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.streams.generation import Desired
+from airflow_kstream.model.streams.horizon import Horizon
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress that one checkpoint shows.
+
+    `batches` are the newest ones that are planned and committed, each with its number and its seconds, oldest first.
+    `in_flight` is since when the next one is planned, None if none is. Times are the NameNode's.
+    """
+
+    path: str
+    planned: int
+    committed: int
+    last_commit: datetime | None
+    in_flight: datetime | None
+    stall_after: timedelta
+    batches: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Life:
+    """A generation from its claim to its end, by the NameNode's clock.
+
+    `why` is why it was claimed, `by` who claimed it. `ended` is None for one that nobody ended yet, `end` why it ended;
+    `planned` is False for an end of its own.
+    """
+
+    generation: int
+    began: datetime
+    by: str
+    why: str
+    adopted: bool = False
+    ended: datetime | None = None
+    end: str = ""
+    planned: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601."""
+        return fields_of(self)
+
+
+@dataclass(frozen=True)
+class GenerationFacts:
+    """Facts about the newest generation. Each is None or empty if it is not known.
+
+    `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
+    `reason` is why it was claimed: why its predecessor was replaced. `credentials` is how it authenticates.
+    `renew_interval` and `max_lifetime` are those of its tokens. `stop_waits` is how long a stop waits for its
+    batch. `evidence` is the folder on HDFS below which what is kept of its generations lies.
+    """
+
+    generation: int
+    claimed: datetime | None
+    claimed_by: str
+    reason: str
+    adopted: bool
+    credentials: str
+    issued: datetime | None
+    renew_interval: timedelta | None
+    max_lifetime: timedelta | None
+    horizon: Horizon | None
+    desired: Desired
+    stop_waits: timedelta | None = None
+    evidence: str = ""
+    progress: tuple[Progress, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601, durations in seconds."""
+        return fields_of(self)

@@ -1,0 +1,123 @@
+"""An observation of a stream at one moment: the only input of the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from itertools import count
+
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.containers import Containers
+from airflow_kstream.model.kerberos.keytab import KeyVersion
+from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import generation_of_file, newest_trace, pushes
+from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
+from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.streams.generation_end import PastEnd
+from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.token_push import Pushes
+
+
+def application_of(applications: Iterable[tuple[int, Application]], generation: int) -> Application | None:
+    """Return the application of a generation: the first that is alive, or else the last to start; None if it has none.
+
+    A claim is submitted once. A second application with its tags is a person's, who ran the driver's command again, and
+    must not take the place of a healthy one.
+    """
+    ours = sorted((app for number, app in applications if number == generation), key=lambda app: app.order)
+    return next((app for app in ours if app.alive), ours[-1] if ours else None)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
+
+    `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
+    still lists, with their generations. `strangers` are other users' applications with its tags, and `strangers_files`
+    what other users wrote into its folder, with their names: both are reported, count for nothing, and are never acted
+    upon. `time_left` is what YARN's lifetime limit leaves the running one, None if it has no limit. `key_at_hand` is
+    the key in this host's keytab that the next generation would be submitted with. `renewal_ratio` is the share of
+    their renew interval at which a job with a keytab replaces its tokens.
+    `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
+    NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
+    lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's
+    driver left. `ends` are the ends that nobody planned, oldest first, as far as they are recorded. `ours` are the
+    short names of our principals beside the one that the stream's applications run as. `ended` is when the newest
+    application ended, by the NameNode's clock; None if that is not asked or not known. `freeze` is the last word on the
+    cluster's brake. `log_error` is the error that the newest application's driver log ends with; empty if it was not
+    read. `rounds` are the newest rounds of tokens that a driver with a keytab logged, oldest first, as far as known.
+    `renew_interval` is how long a token now lives without a renewal, None if that was not asked.
+    """
+
+    stream: StreamId
+    now: datetime
+    desired: Desired
+    claim: Claim | None
+    files: frozenset[str]
+    applications: tuple[tuple[int, Application], ...]
+    checkpoints: tuple[Checkpoint, ...]
+    time_left: timedelta | None = None
+    key_at_hand: KeyVersion | None = None
+    renewal_ratio: float = USUAL_RENEWAL_RATIO
+    strangers: tuple[Application, ...] = ()
+    strangers_files: Mapping[str, str] = field(default_factory=dict)
+    renewed: bool = True
+    containers: Containers | None = None
+    accepted: Mapping[str, Position] | None = None
+    failure: str = ""
+    ends: tuple[PastEnd, ...] = ()
+    ours: frozenset[str] = frozenset()
+    ended: datetime | None = None
+    freeze: Freeze = NOT_FROZEN
+    log_error: str = ""
+    rounds: tuple[TokenRound, ...] = ()
+    renew_interval: timedelta | None = None
+
+    @cached_property
+    def generation(self) -> int:
+        """Return the highest generation of the claim, the applications and the files; 0 before the first.
+
+        A number is never used again: the markers of the generation that had it would be those of the new one.
+        """
+        claimed = self.claim.generation if self.claim else 0
+        return max([claimed, newest_trace(self.files), *(number for number, _ in self.applications)])
+
+    @cached_property
+    def next_generation(self) -> int:
+        """Return the number of the next generation: the first whose files no stranger has taken."""
+        taken = {generation_of_file(name) for name in self.strangers_files}
+        return next(number for number in count(self.generation + 1) if number not in taken)
+
+    @cached_property
+    def current(self) -> Application | None:
+        """Return the application of the highest generation, None if it has none."""
+        return application_of(self.applications, self.generation)
+
+    @cached_property
+    def pushes(self) -> Pushes:
+        """Return the pushes of fresh tokens to the claimed generation; none before the first claim."""
+        return pushes(self.files, self.claim.generation) if self.claim else Pushes()
+
+    @property
+    def nonce(self) -> str:
+        """Return the nonce of the newest generation's claim, empty if it has none."""
+        return self.claim.nonce if self.claim and self.claim.generation == self.generation else ""
+
+    @property
+    def any_alive(self) -> bool:
+        """Return True if an application of the stream lives, of whatever generation."""
+        return any(app.alive for _, app in self.applications)
+
+    @property
+    def frozen(self) -> bool:
+        """Return True while a person has frozen the cluster."""
+        return self.freeze.holds(self.now)
+
+    @property
+    def last_move(self) -> datetime | None:
+        """Return the time of the last change in any checkpoint of the stream, None if there is none."""
+        moves = [point.last_move for point in self.checkpoints if point.last_move]
+        return max(moves, default=None)

@@ -1,0 +1,240 @@
+"""A stream: a named long-running job that should always be running, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from airflow_kstream.model.declared import IF_MISSING, read, written
+from airflow_kstream.model.fields import (
+    NO_CHECKPOINT,
+    STRICT,
+    ApplicationFile,
+    Argument,
+    Checkpoints,
+    Count,
+    FileName,
+    LocalPath,
+    Memory,
+    Principal,
+    SparkBinary,
+    StreamName,
+    TicketCacheName,
+    UserName,
+    VariableName,
+    Word,
+)
+from airflow_kstream.model.secrets import require_no_literals
+from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.streams.conf_values import ConfValue
+from airflow_kstream.model.streams.kafka import KafkaPolicy
+from airflow_kstream.model.streams.notify import NotifyPolicy, require_notifier
+from airflow_kstream.model.streams.spark_conf import SparkConf
+from airflow_kstream.model.streams.stream_policies import (
+    FailurePolicy,
+    HeartbeatPolicy,
+    RefreshPolicy,
+    RestartPolicy,
+    StopPolicy,
+    SubmitPolicy,
+    WatchPolicy,
+)
+from airflow_kstream.model.yaml_text import read_mapping
+
+_CHECKPOINTS_ARE_MISSING = (
+    f"give the folders on HDFS that the job's queries write, or {NO_CHECKPOINT!r} for a job that writes none: "
+    "then nothing shows its progress, or that somebody else writes"
+)
+
+
+@dataclass(frozen=True)
+class KeytabCredentials:
+    """A keytab that the job has: it logs in and gets new tokens by itself (Spark's `--principal/--keytab`).
+
+    Without `keytab` it is the connection's own, which may lie in the connection as base64; `principal` is then the
+    connection's, too.
+    """
+
+    __pydantic_config__ = STRICT
+
+    principal: Principal
+    keytab: LocalPath | None = None
+    mode: Literal["keytab"] = "keytab"
+
+    renews_itself = True
+    refresh = False
+
+
+@dataclass(frozen=True)
+class TicketCredentials:
+    """A ticket at submission: the job gets tokens once. `principal` and `keytab` default to the connection's.
+
+    `cache` names an existing ticket cache to copy instead. With `refresh` its tokens are replaced from outside while it
+    runs, so that they never end.
+    """
+
+    __pydantic_config__ = STRICT
+
+    principal: Principal | None = None
+    keytab: LocalPath | None = None
+    cache: TicketCacheName | None = None
+    refresh: bool = False
+    mode: Literal["ticket"] = "ticket"
+
+    renews_itself = False
+
+
+@dataclass(frozen=True)
+class ProxyUserCredentials:
+    """A submission for `user` by the connection's principal; the job gets tokens once, at submission.
+
+    With `refresh` they are replaced from outside while it runs, so that they never end.
+    """
+
+    __pydantic_config__ = STRICT
+
+    user: UserName
+    refresh: bool = False
+    mode: Literal["proxy-user"] = "proxy-user"
+
+    renews_itself = False
+
+
+StreamCredentials = Annotated[KeytabCredentials | TicketCredentials | ProxyUserCredentials, Field(discriminator="mode")]
+
+
+class OnChange(StrEnum):
+    """The reaction to a declared spec that differs from the running one."""
+
+    REPORT = "report"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True)
+class Deploy:
+    """The client and its other options; unset means the connection's or Spark's own default.
+
+    `spark_submit` is the client's name: on a host with several Sparks, each stream has its own.
+    """
+
+    __pydantic_config__ = STRICT
+
+    queue: Word | None = None
+    driver_memory: Memory | None = None
+    driver_cores: Count | None = None
+    executor_memory: Memory | None = None
+    executor_cores: Count | None = None
+    executors: Count | None = None
+    main_class: Word | None = None
+    jars: tuple[FileName, ...] = ()
+    files: tuple[FileName, ...] = ()
+    py_files: tuple[FileName, ...] = ()
+    archives: tuple[FileName, ...] = ()
+    spark_submit: SparkBinary | None = None
+    environment: Mapping[VariableName, ConfValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """The declaration of a stream, in Python or, for `from_yaml`, in YAML:
+
+        StreamSpec(
+            name="orders",
+            credentials=TicketCredentials(),
+            application="hdfs:///apps/orders.py",
+            checkpoints=("/checkpoints/orders",),
+            conf={"spark.ssl.keyPassword": SecretRef("conn:orders")},
+        )
+
+        name: orders
+        credentials: {mode: ticket}
+        application: hdfs:///apps/orders.py
+        checkpoints: [/checkpoints/orders]
+        conf: {spark.ssl.keyPassword: {secret: "conn:orders"}}
+
+    `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
+    says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
+    `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs
+    with the same `name` on the same `state_dir` are one stream. `airflow` is for the shipped DAGs alone: in a DAG of
+    your own, give the operator Airflow's own arguments.
+
+    The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: StreamName
+    credentials: StreamCredentials
+    application: ApplicationFile
+    checkpoints: Checkpoints = field(metadata={IF_MISSING: _CHECKPOINTS_ARE_MISSING})
+    arguments: tuple[Argument, ...] = ()
+    conf: SparkConf = field(default_factory=dict, repr=False)
+    deploy: Deploy = Deploy()
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
+    failure: FailurePolicy = field(default_factory=FailurePolicy)
+    stop: StopPolicy = field(default_factory=StopPolicy)
+    submit: SubmitPolicy = field(default_factory=SubmitPolicy)
+    heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
+    watch: WatchPolicy = field(default_factory=WatchPolicy)
+    notify: NotifyPolicy = field(default_factory=NotifyPolicy)
+    kafka: KafkaPolicy = field(default_factory=KafkaPolicy)
+    on_change: OnChange = OnChange.REPORT
+    airflow: AirflowOptions = field(default_factory=AirflowOptions)
+
+    @classmethod
+    def from_mapping(cls, declaration: Mapping[str, Any]) -> StreamSpec:
+        """Build a spec from plain data that a person wrote.
+
+        Raises InvalidInput: when a field is wrong or holds a secret in clear. It names all such fields and the values
+        allowed.
+        """
+        spec = read(StreamSpec, declaration)
+        require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
+        require_notifier(spec.notify, "notify.")
+        return spec
+
+    @classmethod
+    def from_yaml(cls, text: str) -> StreamSpec:
+        """Build a spec from one YAML document. Raises InvalidInput: as `from_mapping`, or when it is not YAML."""
+        return cls.from_mapping(read_mapping(text))
+
+    def checked(self) -> StreamSpec:
+        """Return this spec as `from_mapping` reads it.
+
+        Raises InvalidInput: as `from_mapping`, in the same words.
+        """
+        return StreamSpec.from_mapping(self.to_mapping())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data that `from_mapping` accepts; durations as text."""
+        return dict(written(self))
+
+    @property
+    def plain_conf(self) -> dict[str, str]:
+        """Return the conf without references to secrets: no decision here depends on those."""
+        return {key: value for key, value in self.conf.items() if isinstance(value, str)}
+
+
+# By their mode.
+CREDENTIALS: dict[str, type[Any]] = {
+    "keytab": KeytabCredentials,
+    "ticket": TicketCredentials,
+    "proxy-user": ProxyUserCredentials,
+}
+# These concern the supervisor and not the job: each field may be missing, or differ from the running spec.
+POLICIES: dict[str, type[Any]] = {
+    "restart": RestartPolicy,
+    "refresh": RefreshPolicy,
+    "failure": FailurePolicy,
+    "stop": StopPolicy,
+    "submit": SubmitPolicy,
+    "heartbeat": HeartbeatPolicy,
+    "watch": WatchPolicy,
+    "notify": NotifyPolicy,
+    "kafka": KafkaPolicy,
+}

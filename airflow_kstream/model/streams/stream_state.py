@@ -1,0 +1,122 @@
+"""The state of a stream as it was last seen: what pages show, and what is kept of it outside of any process."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow_kstream.model.plain import plain
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+
+# The states whose words tell how long something takes, so that they differ with each look.
+_RESTLESS = {"unknown", "frozen"}
+
+
+@dataclass(frozen=True)
+class TaskIds:
+    """The task that watches a stream, as Airflow names it."""
+
+    dag: str = ""
+    run: str = ""
+    task: str = ""
+    map_index: int = -1
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A look's result in a few words. Holds no secrets: everybody who may view an asset reads it.
+
+    `state` is a phase, the name of the step that is due, or `unknown`. `verdict` is the reason. `horizon` is when its
+    credentials end, `plan` when its restart window begins, `seen` when somebody looked, by that host's clock. `events`
+    are the kinds of the events that last. `pulse` is empty where none is judged. `committed` is the time of the last
+    commit by the NameNode's clock, `batches` are the seconds that the newest batches took, oldest first. `desired` is
+    what a person wants of it, None if that is not known.
+    """
+
+    state: str
+    verdict: str
+    generation: int
+    application: str | None
+    seen: datetime
+    pulse: str = ""
+    horizon: datetime | None = None
+    plan: datetime | None = None
+    events: tuple[str, ...] = ()
+    committed: datetime | None = None
+    batches: tuple[float, ...] = ()
+    desired: Desired | None = None
+    by: TaskIds = TaskIds()
+
+    @property
+    def mark(self) -> Hashable:
+        """Return what differs if the state changed. Times move with each look."""
+        words = "" if self.state in _RESTLESS else self.verdict
+        seen = self.state, words, self.generation, self.application, self.pulse, self.events
+        return *seen, self.desired, self.by
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601."""
+        return {
+            "version": 1,
+            "state": self.state,
+            "verdict": self.verdict,
+            "generation": self.generation,
+            "application": self.application,
+            "seen": self.seen.isoformat(),
+            "pulse": self.pulse,
+            "horizon": self.horizon.isoformat() if self.horizon else None,
+            "plan": self.plan.isoformat() if self.plan else None,
+            "events": list(self.events),
+            "committed": self.committed.isoformat() if self.committed else None,
+            "batches": list(self.batches),
+            "desired": plain(self.desired),
+            "dag": self.by.dag,
+            "run": self.by.run,
+            "task": self.by.task,
+            "map_index": self.by.map_index,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> StreamState | None:
+        """Read what `to_json` wrote; None if that can't be read. A later version may have written more."""
+        if not isinstance(data, Mapping):
+            return None
+        try:
+            return cls(
+                state=str(data["state"]),
+                verdict=str(data.get("verdict") or ""),
+                generation=int(data.get("generation") or 0),
+                application=data.get("application"),
+                seen=datetime.fromisoformat(data["seen"]),
+                pulse=str(data.get("pulse") or ""),
+                horizon=_moment(data.get("horizon")),
+                plan=_moment(data.get("plan")),
+                events=tuple(str(kind) for kind in data.get("events") or ()),
+                committed=_moment(data.get("committed")),
+                batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
+                desired=_desired(data.get("desired")),
+                by=TaskIds(
+                    str(data.get("dag") or ""),
+                    str(data.get("run") or ""),
+                    str(data.get("task") or ""),
+                    int(data.get("map_index", -1)),
+                ),
+            )
+        except (KeyError, ValueError, TypeError):
+            return None
+
+
+def _desired(data: object) -> Desired | None:
+    if not isinstance(data, Mapping):
+        return None
+    state, at = DesiredState(data["state"]), _moment(data.get("at"))
+    by, reason, author = (str(data.get(name) or "") for name in ("by", "reason", "author"))
+    return Desired(
+        state, int(data.get("restart_up_to") or 0), by, at, reason, author, number=int(data.get("number") or 0)
+    )
+
+
+def _moment(text: object) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(str(text))

@@ -1,0 +1,1 @@
+"""Whose a checkpoint is, and where it was left."""

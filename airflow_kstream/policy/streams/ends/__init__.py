@@ -1,0 +1,1 @@
+"""Whether a generation is dead, how it died, and when the next one follows."""

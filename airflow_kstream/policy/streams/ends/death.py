@@ -1,0 +1,159 @@
+"""Whether anything of an ended generation may still write: proof where there is one, silence where there is none.
+
+The ResourceManager calls an application ended when it has ordered its containers to be killed, or has not heard from
+its driver for a while. Neither says that the processes are gone: a driver that only YARN lost plans new batches for as
+long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import started_marker, stopped_marker
+from airflow_kstream.model.streams.generation import Claim, Missing, Position
+from airflow_kstream.model.streams.looks import Looks, Sign, SignKind
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import Refuse, Wait
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import StopPolicy
+
+# A source that sleeps at night has few long intervals: they count when one in ten is that long.
+_RARE = 0.9
+
+
+@dataclass(frozen=True)
+class Dead:
+    """The verdict that nothing of a generation writes any longer; `proof` says how that is known."""
+
+    proof: str
+
+
+def death(spec: StreamSpec, observation: Observation, looks: Looks) -> Dead | Wait | Refuse:
+    """Judge the newest generation, none of whose applications lives by the ResourceManager's word."""
+    number, containers = observation.generation, observation.containers
+    if stopped_marker(number) in observation.files:
+        return Dead("its driver stopped all its queries")
+    if containers and (live := containers.nodes(NodeVerdict.LIVE)):
+        return _still_running(spec.stop, observation, looks, live)
+    if containers and containers.complete:
+        return Dead("all its containers are complete")
+    if containers and containers.driver.verdict is NodeVerdict.COMPLETE:
+        return _without_its_driver(spec.stop, observation, looks)
+    if observation.current is None and not ran(observation) and not _taken_over(observation):
+        return Dead("nothing of it ever ran")
+    return _silent(spec, observation, looks, containers)
+
+
+def ran(observation: Observation) -> bool:
+    """Return True if something proves that the newest generation ran, whatever YARN lists: its driver's own marker, a
+    commit that came after the claim, or an application that was running when it was adopted. One without a claim is
+    only known by what it left, and is not believed to have done nothing."""
+    claim = observation.claim
+    if claim is None or claim.generation < observation.generation:
+        return observation.generation > 0
+    if started_marker(claim.generation) in observation.files or not claim.submitted_by_us:
+        return True
+    return any(_moved_on(claim, point) for point in observation.checkpoints)
+
+
+def silence_needed(policy: StopPolicy, checkpoints: tuple[Checkpoint, ...]) -> timedelta:
+    """Return the time for which checkpoints must not move before their writer counts as gone.
+
+    A trigger of five minutes, or a batch of forty, is silent for that long while its writer lives. So the time is twice
+    the median interval between batches, or the ninth decile where intervals vary, within the policy's limits.
+    """
+    return max([policy.silence, *(min(_usual(point), policy.longest_silence) for point in checkpoints)])
+
+
+def _taken_over(observation: Observation) -> bool:
+    """Return True if the first generation would follow a writer that is unknown here."""
+    return observation.claim is None and any(not point.empty for point in observation.checkpoints)
+
+
+def _silence_needed(spec: StreamSpec, observation: Observation) -> timedelta:
+    if unwritten(spec, observation):
+        # Its job writes elsewhere, where no silence can be seen.
+        return max(spec.stop.silence, spec.stop.longest_silence)
+    return silence_needed(spec.stop, observation.checkpoints)
+
+
+def _usual(point: Checkpoint) -> timedelta:
+    intervals = sorted(point.intervals())
+    if not intervals:
+        return timedelta()
+    return max(2 * intervals[len(intervals) // 2], intervals[min(len(intervals) - 1, int(len(intervals) * _RARE))])
+
+
+def unwritten(spec: StreamSpec, observation: Observation) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints that have no file although the last job ran for longer than a first commit may take."""
+    app = observation.current
+    if app is None or app.started is None or app.finished is None:
+        return ()
+    # Both times are the ResourceManager's.
+    ran_long = app.finished - app.started > spec.heartbeat.start_timeout
+    return tuple(point for point in observation.checkpoints if ran_long and point.absent)
+
+
+def _moved_on(claim: Claim, point: Checkpoint) -> bool:
+    before = claim.position_of(point.path)
+    if before is None or Missing.POSITIONS in claim.missing:
+        return point.last_commit is not None and point.last_commit > claim.claimed_at
+    return _same_query(before, point.position) and point.position.commit > before.commit
+
+
+def _same_query(before: Position, at: Position) -> bool:
+    return before.query is None or before.query == at.query
+
+
+def _still_running(
+    policy: StopPolicy, observation: Observation, looks: Looks, live: tuple[NodeReport, ...]
+) -> Wait | Refuse:
+    seen = "; ".join(map(str, live))
+    left = 2 * policy.am_expiry - looks.age_of(SignKind.ALONE)
+    if left <= timedelta():
+        return Refuse(
+            f"generation {observation.generation} has ended by the ResourceManager's word, and {seen}: "
+            "nothing is submitted beside them. End those processes on that node, or, if they are gone, restart its "
+            "NodeManager"
+        )
+    return Wait(observation.now + left, f"it has ended by the ResourceManager's word, and {seen}")
+
+
+def _without_its_driver(policy: StopPolicy, observation: Observation, looks: Looks) -> Dead | Wait:
+    """Only the driver writes the checkpoint's logs, and executors exit when they lose it: they get `silence` for it."""
+    left = policy.silence - looks.age_of(SignKind.ALONE)
+    if left <= timedelta():
+        return Dead("its driver's container is complete, and its executors had time to notice")
+    return Wait(observation.now + left, "its driver's container is complete; its executors get time to notice")
+
+
+def _silent(
+    spec: StreamSpec, observation: Observation, looks: Looks, containers: Containers | None
+) -> Dead | Wait | Refuse:
+    """Wait for silence, the last resort; the driver of a node that is cut off may also run for twice an AM's expiry."""
+    needed, alone = _silence_needed(spec, observation), looks.age_of(SignKind.ALONE)
+    quiet = min(looks.age_of(SignKind.QUIET), alone)
+    lost = containers.driver if containers and containers.driver.cut_off else None
+    expiry = 2 * spec.stop.am_expiry - looks.age(Sign(SignKind.LOST, lost.node)) if lost else timedelta()
+    left = max(needed - quiet, expiry)
+    if left <= timedelta():
+        words = f"{lost}, for twice the expiry of an ApplicationMaster, and " if lost else ""
+        return Dead(f"{words}its checkpoints were silent for {format_duration(needed)}")
+    if quiet < needed and alone > 2 * needed:
+        return Refuse(
+            f"a checkpoint moved within the last {format_duration(needed)} though no application of this stream has "
+            f"lived for {format_duration(alone)}: somebody else writes it. `yarn application -list` names what "
+            "runs: stop that job, or adopt it with `kstream streams adopt SPEC.yaml --application-id ID`"
+        )
+    return Wait(observation.now + left, _waiting_for(needed, containers, lost))
+
+
+def _waiting_for(needed: timedelta, containers: Containers | None, lost: NodeReport | None) -> str:
+    if lost:
+        return f"{lost}: its driver may run for twice the expiry of an ApplicationMaster"
+    doubt = f"; {containers.driver}" if containers else ""
+    return f"the checkpoint must be silent for {format_duration(needed)}{doubt}"

@@ -1,0 +1,1 @@
+"""When a generation's credentials end, and what renews them before."""

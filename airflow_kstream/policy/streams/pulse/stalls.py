@@ -1,0 +1,98 @@
+"""Whether a batch that a watcher found stalled is a reason to replace its generation (`heartbeat.on_stall: restart`).
+
+A batch that takes long looks, in its checkpoint, as one that hangs. So nothing is ended by the checkpoint alone: two
+examinations, a quarter of the threshold apart, have to find the batch's threads at one place and no count of Spark's
+higher. A slow batch, a skewed one, or one that waits for executors changes a count or has no task that stands still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
+
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.contract import past_stalls
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import Examine, Phase, Settled, Step, Stop
+from airflow_kstream.model.streams.stall import Examination, Stall
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import OnStall
+from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS, overlong_batches
+
+_DAY = timedelta(days=1)
+# Of the threshold, which is four times the longest batch: what takes ten times as long is left alone, whatever its
+# threads look like. One that reads a database row by row stands at one place in every dump, and Spark counts nothing.
+_LASTS = 3.0
+
+
+class Finding(StrEnum):
+    """The word of two examinations. UNCERTAIN: it has to be so once more."""
+
+    HANGS = "hangs"
+    MOVES = "moves"
+    UNCERTAIN = "uncertain"
+
+
+def why_left_alone(spec: StreamSpec, observation: Observation, stall: Stall) -> str:
+    """Return what the stream's own rules have against a restart for this stall; empty if nothing."""
+    policy, past = spec.heartbeat, past_stalls(observation.files)
+    before = any((each.generation, each.batch) == (stall.generation - 1, stall.batch) for each in past)
+    # Two supervisors may each have recorded one.
+    lately = {each.generation for each in past if observation.now - each.at < _DAY} - {stall.generation}
+    reasons = (
+        (policy.on_stall is not OnStall.RESTART, f"on_stall is {policy.on_stall}"),
+        (before, f"batch {stall.batch} hung before, and the restart did not help: a person has to look"),
+        (
+            len(lately) >= policy.stall_restarts_per_day,
+            f"{len(lately)} restarts for stalls within 24h are all that stall_restarts_per_day allows",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def restarted_in_vain(observation: Observation) -> str:
+    """Return words for a start without a commit after a restart for a stall; empty if that was no such restart."""
+    before = [each for each in past_stalls(observation.files) if each.generation == observation.generation - 1]
+    if not before:
+        return ""
+    hung = f"generation {before[-1].generation} was ended because its batch {before[-1].batch} hung"
+    return f"{hung}, and that did not help: a person has to look"
+
+
+def step_for_stall(
+    spec: StreamSpec, observation: Observation, settled: Settled, stall: Stall, found: Finding | None
+) -> Step:
+    """Return the step for a stream of which a watcher concluded this stall; `settled` where it is none any longer.
+
+    `found` is what this supervisor's examination showed; without one, that is the step.
+    """
+    app = observation.current
+    wanted = observation.desired.state is DesiredState.RUNNING and settled.phase is Phase.RUNNING
+    now = next((each for each in overlong_batches(spec.heartbeat, observation) if each.is_same(stall)), None)
+    if now and not now.planned:
+        # Since when its input waits, only who looked all the time knows.
+        now = replace(now, lasts=stall.lasts)
+    if not (wanted and now and app and app.state is ApplicationState.RUNNING):
+        return settled
+    if why_left_alone(spec, observation, now):
+        return settled
+    if found is None:
+        return Examine(now, app, f"{now}: what hangs?")
+    if found is Finding.HANGS:
+        return Stop(observation.generation, app.id, f"{now}, and hangs", preflight=True, hung=now)
+    return settled
+
+
+def finding(before: Examination | None, now: Examination) -> Finding:
+    """Return what this examination shows after the one `before`, of whatever batch that was."""
+    again = before if before is not None and before.stall.is_same(now.stall) else None
+    apart = again is not None and now.at - again.at >= now.stall.limit * CONFIRMS
+    if now.moves or (again and again.progress and now.progress and again.progress != now.progress):
+        return Finding.MOVES
+    if now.dumped and not now.hangs:
+        return Finding.MOVES
+    long_enough = now.stall.lasts >= now.stall.limit * _LASTS
+    alike = again is not None and again.dumped == now.dumped
+    return Finding.HANGS if apart and alike and long_enough else Finding.UNCERTAIN

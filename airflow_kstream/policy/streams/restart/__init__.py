@@ -1,0 +1,1 @@
+"""What is done next with a stream, and what stands in its way."""

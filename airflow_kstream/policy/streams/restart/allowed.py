@@ -1,0 +1,167 @@
+"""Whether a connection allows what a declaration uses.
+
+Pure: where a path of the worker really leads is asked by the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from airflow_kstream.model.clusters.allow import Allow, covers, covers_file
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.airflow_options import notifiers_of
+from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+# What lies in these is not the worker's, and comes with the rights of the job's user. Others have to be named: `har`
+# reads local files, `http` lets the worker ask any server. Jars that are `local` on each host are loaded here, too.
+_ELSEWHERE = frozenset(
+    {"hdfs", "viewfs", "webhdfs", "swebhdfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs"}
+    | {"adl", "o3fs", "ofs"}
+)
+# Confs of files that the client ships, and of what it downloads and loads itself (SparkSubmit's child class path).
+_CONFS_OF_FILES = re.compile(
+    r"spark\.(jars|archives|yarn\.jars|yarn\.archive|yarn\.dist\.(files|jars|archives|pyFiles)"
+    r"|jars\.(packages|repositories|ivy|ivySettings))"
+)
+_MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
+# With it, the client downloads also what lies elsewhere, and loads jars of it.
+_DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
+# What a scheme means is a setting, too: fs.hdfs.impl may be Hadoop's filesystem of local files.
+_MEANING = re.compile(r"spark\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
+_FILE = "file:"
+
+
+def _as_named(path: str) -> str:
+    return path
+
+
+def needs(spec: StreamSpec, cluster: Cluster) -> Allow:
+    """Return exactly what a declaration uses beside what its connection has. Paths are as the declaration names them,
+    without '..'."""
+    principals, users, credentials = _identity(spec, cluster)
+    return Allow(
+        principals=_sorted(principals),
+        proxy_users=_sorted(users),
+        secrets=_sorted(_secrets(spec)),
+        local_files=_sorted([*credentials, *_files(spec)]),
+        notifiers=_sorted(
+            notify.notifier for _, notify in (("", spec.notify), *notifiers_of(spec.airflow)) if notify.notifier
+        ),
+    )
+
+
+def refusals(
+    spec: StreamSpec, cluster: Cluster, running: StreamSpec | None = None, real: Callable[[str], str] = _as_named
+) -> Allow:
+    """Return what the connection does not allow of what a declaration uses, as the lines that would allow it.
+
+    What `running` has, the spec of the stream's newest generation, is not among it: what runs is restarted as it was.
+    `real` returns where a path of this host leads once its symlinks are followed. Nothing, for a connection without
+    `allow`.
+    """
+    allow = cluster.allow
+    if allow is None:
+        return Allow()
+    before = needs(running, cluster) if running else Allow()
+    new = {name: [each for each in used if each not in getattr(before, name)] for name, used in _items(spec, cluster)}
+    files = [_real(path, real) for path in new["local_files"]]
+    secrets = [_real_secret(name, real) for name in new["secrets"]]
+    return Allow(
+        principals=tuple(name for name in new["principals"] if not covers(allow.principals, name)),
+        proxy_users=tuple(name for name in new["proxy_users"] if not covers(allow.proxy_users, name)),
+        secrets=tuple(name for name in secrets if not _covers_secret(allow.secrets, name)),
+        local_files=tuple(path for path in files if not covers_file(allow.local_files, path)),
+        notifiers=tuple(name for name in new["notifiers"] if not covers(allow.notifiers, name)),
+    )
+
+
+def words(missing: Allow, connection: str) -> str:
+    """Name what is not allowed, and the lines that would allow it."""
+    named = "; ".join(f"{name}: {', '.join(names)}" for name, names in missing.items() if names)
+    return (
+        f"connection {connection} does not allow {named}. Somebody who may edit the connection can add it to its "
+        f"allow: {json.dumps(missing.to_json())}"
+    )
+
+
+def _items(spec: StreamSpec, cluster: Cluster) -> Iterator[tuple[str, tuple[str, ...]]]:
+    return needs(spec, cluster).items()
+
+
+def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+def _identity(spec: StreamSpec, cluster: Cluster) -> tuple[list[str], list[str], list[str]]:
+    """Return the principals, the proxied users, and the files with keys and tickets."""
+    own = cluster.watcher
+    principal: str | None
+    cache: str | None = None
+    match spec.credentials:
+        case ProxyUserCredentials(user):
+            return [], [user], []
+        case KeytabCredentials(principal, keytab):
+            pass
+        case TicketCredentials(principal, keytab, cache):
+            pass
+    files = [posixpath.normpath(keytab)] if keytab and keytab != own.keytab else []
+    files += [_cache_file(cache)] if cache and cache != own.ticket_cache else []
+    return [principal] if principal and principal != own.principal else [], [], files
+
+
+def _cache_file(cache: str) -> str:
+    kind, rest = split_cache_name(cache)
+    return posixpath.normpath(rest) if kind in {CacheKind.FILE, CacheKind.DIR} else cache
+
+
+def _secrets(spec: StreamSpec) -> Iterator[str]:
+    for value in (*spec.conf.values(), *spec.deploy.environment.values()):
+        if isinstance(value, SecretRef):
+            yield f"{_FILE}{posixpath.normpath(value.name)}" if value.kind == "file" else str(value)
+
+
+def _files(spec: StreamSpec) -> Iterator[str]:
+    redefined = {scheme[1].lower() for key in spec.conf if (scheme := _MEANING.fullmatch(key))}
+    elsewhere: frozenset[str] = frozenset() if _DOWNLOADS in spec.conf else _ELSEWHERE - redefined
+    deploy, confs = spec.deploy, spec.plain_conf.items()
+    named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
+    named += [part.strip() for key, value in confs if _CONFS_OF_FILES.fullmatch(key) for part in value.split(",")]
+    named += [value.strip() for key, value in confs if _MOUNTS.fullmatch(key) and ":" in value]
+    yield from (path for name in named if name and (path := _file(name, elsewhere)))
+
+
+def _file(name: str, elsewhere: frozenset[str]) -> str:
+    """Return the path of a file on this host, as Spark reads its name; what is neither that nor elsewhere, as it is."""
+    name = name.partition("#")[0]
+    scheme = _SCHEME.match(name)
+    if scheme is None:
+        return _plain(name)
+    if scheme[1].lower() in elsewhere:
+        return ""
+    if scheme[1].lower() not in {"file", "local"}:
+        return name
+    rest = name[scheme.end() :]
+    return _plain(f"/{rest[2:].partition('/')[2]}" if rest.startswith("//") else rest)
+
+
+def _plain(path: str) -> str:
+    normal = posixpath.normpath(path) if path else ""
+    return f"/{normal.lstrip('/')}" if normal.startswith("/") else normal
+
+
+def _real(path: str, real: Callable[[str], str]) -> str:
+    return path if _SCHEME.match(path) else _plain(real(path))
+
+
+def _real_secret(name: str, real: Callable[[str], str]) -> str:
+    return f"{_FILE}{_real(name.removeprefix(_FILE), real)}" if name.startswith(_FILE) else name
+
+
+def _covers_secret(patterns: tuple[str, ...], name: str) -> bool:
+    return covers_file(patterns, name) if name.startswith(_FILE) else covers(patterns, name)

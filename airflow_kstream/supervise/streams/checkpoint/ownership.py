@@ -1,0 +1,241 @@
+"""A stream's ownership of its checkpoints: taken before a submission, checked after the claim, released at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from airflow_kstream.model.clusters.authors import Ground
+from airflow_kstream.model.clusters.authors import Standing as AuthorsStanding
+from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.checkpoint_owner import NOTHING_SAID, EntryFile, Owner, Ownership, Record, Said, Word
+from airflow_kstream.model.streams.generation import Claim, StreamId
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.authors import giving
+from airflow_kstream.policy.streams.checkpoint.ownership import Standing, counts, judge, not_its_users
+from airflow_kstream.policy.streams.restart.watchable import is_watchable
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+
+# A record of ours has ten entries; one of a hundred that give nothing is a stranger's work.
+_MOST_READ = 100
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A checkpoint that the stream may use, with its record."""
+
+    lock: CheckpointLock
+    point: Checkpoint
+    record: Record
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A stream as the reader of checkpoints' records. `acting` is whether the session logged in as its own user."""
+
+    session: ClusterSession
+    stream: StreamId
+    acting: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.stream.name, self.session.cluster.state_dir, self.session.cluster.default_fs)
+
+    def record(self, lock: CheckpointLock) -> Record:
+        """Read as far as the newest entry that counts. Costs a listing, and mostly one entry.
+
+        Raises as `CheckpointLock.read`, for any entry that may name an owner.
+        """
+        files, passed = lock.files(), list[Ownership]()
+        standings = self._standings(lock, {file.author for file in files})
+        for file in files[:_MOST_READ]:
+            entry = lock.read(file, standings[file.author])
+            if counts(self.owner, entry):
+                return Record(files, entry, tuple(passed))
+            passed.append(entry)
+        _require_readable(lock, files)
+        return Record(files, None, tuple(passed))
+
+    def entries(self, lock: CheckpointLock, record: Record) -> Iterator[Ownership]:
+        """Yield all entries of a record, newest first, regardless of their authors. One that newer entries have
+        replaced is left out if it can't be read. Raises InvalidInput: when there are too many."""
+        _require_readable(lock, record.files)
+        newest = [*record.passed, *([record.entry] if record.entry else [])]
+        yield from newest
+        standings = self._standings(lock, {file.author for file in record.files})
+        for file in record.files[len(newest) :]:
+            try:
+                entry = lock.read(file, standings[file.author])
+            except (InvalidInput, Denied):
+                continue
+            yield entry
+
+    def _standings(self, lock: CheckpointLock, authors: Collection[str]) -> Mapping[str, AuthorsStanding]:
+        """Judge the authors of entries. Costs no request unless somebody unknown wrote."""
+        state, supervisors = self.session.state, self.session.state.supervisors
+        users = frozenset({state.user} if self.acting else ())
+        unknown = {author for author in authors if author and author not in supervisors} - {state.user}
+        users |= self.session.copies.users(self.stream, among=unknown, where=lock.folder)
+        ground = _ground(lock) if unknown - users else None
+        return {author: giving(author, state.user, supervisors, ground, users) for author in authors}
+
+    def still_owns(self, checkpoint: str) -> bool:
+        """Return whether the stream may still own it, regardless of entries by strangers.
+
+        Raises InvalidInput: when a newer version of this program gave it its owner, or nobody can tell.
+        """
+        lock, released = CheckpointLock(self.session.hdfs, checkpoint), set[str]()
+        files = lock.files()
+        _require_readable(lock, files)
+        standings = self._standings(lock, {file.author for file in files})
+        for file in files:
+            if standings[file.author] is AuthorsStanding.STRANGER:
+                continue
+            entry = lock.read(file, standings[file.author])
+            if entry.newer:
+                raise InvalidInput(f"a newer version of this program gave {checkpoint} its owner")
+            ours = entry.owner.same_stream(self.owner)
+            still = ours and not entry.released and entry.author not in released
+            if entry.gives or still:
+                return still
+            # An author who is not proven takes back an entry of their own, and nothing else.
+            released |= {entry.author} if ours else set()
+        return False
+
+
+def _require_readable(lock: CheckpointLock, files: Collection[EntryFile]) -> None:
+    if len(files) > _MOST_READ:
+        authors = ", ".join(sorted({file.author for file in files}))
+        why = f"{lock.folder} has {len(files)} entries, of {authors}: remove those of strangers with `hdfs dfs -rm`"
+        raise InvalidInput(why, tried="read its owner")
+
+
+def _ground(lock: CheckpointLock) -> Ground | None:
+    with suppress(NotFound):
+        return lock.ground()
+    return None
+
+
+def owner_of(run: StreamRun) -> Owner:
+    """Return this stream as the owner of checkpoints."""
+    return reader_of(run).owner
+
+
+def reader_of(run: StreamRun) -> Reader:
+    return Reader(run.session, run.id, run.acts_as_stream)
+
+
+def require_available(run: StreamRun, observation: Observation) -> None:
+    """Check that the stream owns each declared checkpoint or may take it; change nothing.
+
+    Raises Conflict: when another stream owns one, or one has data that nobody has given to this stream.
+    """
+    _judged(run, observation.checkpoints, observation.claim, Word.NONE)
+
+
+def own(run: StreamRun, observation: Observation, said: Said = NOTHING_SAID) -> tuple[str, ...]:
+    """Own every declared checkpoint, and return those that were taken now. All or none are taken.
+
+    Raises Conflict: as `require_available`, or when another stream was quicker.
+    """
+    return _own(run, observation.checkpoints, observation.claim, said)
+
+
+def own_what_runs(run: StreamRun, observation: Observation) -> tuple[str, ...]:
+    """Own the checkpoints of the running generation, which may have been claimed before checkpoints had owners.
+
+    Raises Conflict: when another stream owns one.
+    """
+    claim = observation.claim
+    spec = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
+    points = tuple(Checkpoint(path, None) for path in spec.checkpoints if is_watchable(path, run.cluster))
+    return _own(run, points, claim, NOTHING_SAID)
+
+
+def require_owned(run: StreamRun) -> None:
+    """Check, after a claim, that every declared checkpoint is still this stream's.
+
+    From then on the claim shows that the data is the stream's. A person's word was for this claim alone: after the loss
+    of `state_dir` it would let another generation start beside the one that runs.
+
+    Raises Conflict: when a person has given one to another stream since `own`.
+    """
+    for path in run.spec.checkpoints:
+        lock = CheckpointLock(run.session.hdfs, path)
+        record = reader_of(run).record(lock)
+        entry = record.entry
+        if entry is None or entry.released or not entry.owner.same_stream(owner_of(run)):
+            whose = not_its_users(path, entry) if entry else ""
+            raise Conflict(f"{path} has got another owner meanwhile{whose}", tried=f"submit {run.spec.name}")
+        if entry.word:
+            lock.give(record.numbers, owner_of(run), reason=f"claimed after the word: {entry.word}")
+
+
+def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[str, ...]:
+    """Release those of these checkpoints that the stream owns, and return them."""
+    released = []
+    for path in sorted({plain_path(path) for path in checkpoints if is_watchable(path, run.cluster)}):
+        lock = CheckpointLock(run.session.hdfs, path)
+        record = reader_of(run).record(lock)
+        entry = record.entry
+        if entry and not entry.newer and not entry.released and entry.owner.same_stream(owner_of(run)):
+            # A word that no claim has followed yet still holds.
+            word, generation = entry.word, entry.generation
+            lock.give(record.numbers, owner_of(run), released=True, word=word, reason=reason, generation=generation)
+            released.append(path)
+    return tuple(released)
+
+
+def no_longer_declared(run: StreamRun, claim: Claim | None) -> tuple[str, ...]:
+    """Return the checkpoints of the last generation that the declaration has given up."""
+    if claim is None or not isinstance(claim.spec, StreamSpec):
+        return ()
+    declared = {plain_path(path) for path in run.spec.checkpoints}
+    return tuple(path for path in claim.spec.checkpoints if plain_path(path) not in declared)
+
+
+def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said: Said) -> tuple[str, ...]:
+    taken: list[str] = []
+    try:
+        for held in _judged(run, points, claim, said.word):
+            taken += () if held.standing is Standing.OWNED else _taken(run, held, claim, said)
+    except KstreamError:
+        # A stream that can't have all of its checkpoints keeps none from others.
+        with suppress(KstreamError):
+            release(run, taken, "another of its checkpoints could not be had")
+        raise
+    return tuple(taken)
+
+
+def _taken(run: StreamRun, held: _Held, claim: Claim | None, said: Said) -> tuple[str, ...]:
+    """Take it, and return it; nothing if another supervisor of the same stream was quicker."""
+    seen, us = held.record.numbers, owner_of(run)
+    try:
+        held.lock.give(seen, us, word=said.word, reason=said.reason, generation=said.generation)
+    except Conflict:
+        if _held(run, held.point, claim, said.word).standing is not Standing.OWNED:
+            raise
+        return ()
+    return (held.point.path,)
+
+
+def _judged(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, word: Word) -> list[_Held]:
+    """Judge all checkpoints, always in the same order, before the first is touched."""
+    return [_held(run, point, claim, word) for point in sorted(points, key=lambda point: plain_path(point.path))]
+
+
+def _held(run: StreamRun, point: Checkpoint, claim: Claim | None, word: Word) -> _Held:
+    """Judge one checkpoint. Raises Conflict: when the stream may not use it."""
+    lock = CheckpointLock(run.session.hdfs, point.path)
+    record = reader_of(run).record(lock)
+    judgement = judge(owner_of(run), point, record, claim, word)
+    if judgement.standing is Standing.REFUSED:
+        raise Conflict(f"{point.path} {judgement.why}", tried=f"own the checkpoint of {run.spec.name}")
+    return _Held(lock, point, record, judgement.standing)

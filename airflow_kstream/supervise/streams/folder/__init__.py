@@ -1,0 +1,1 @@
+"""What is kept of a stream on HDFS, and the run that reads and writes it."""

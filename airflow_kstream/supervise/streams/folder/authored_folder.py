@@ -1,0 +1,249 @@
+"""The files of a stream's folder in `state_dir`, with who wrote them: what strangers left there counts for nothing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from airflow_kstream.clients.hdfs.webhdfs import Listing
+from airflow_kstream.model.clusters.authors import CLOSING, Authored, Ground
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.streams.contract import claims, is_draft
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.policy.authors import needs_ground, sorted_by_author
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import ground_of
+from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, replace_file, text_at, wrote_once
+from airflow_kstream.supervise.streams.folder.folder_owner import in_own_folder, require_own_folder
+from airflow_kstream.supervise.streams.folder.reading import just_listed
+
+_WRITING_TAKES_LESS = timedelta(hours=1)
+# What anybody writes here, every supervisor must be able to list.
+_FOLDER_MODE = "755"
+_PRIVATE_FOLDER_MODE = "700"
+_TOO_MANY = (
+    "its newest claim may be among them. The stream goes on running meanwhile. `hdfs dfs -ls` shows what they are; "
+    "delete what is not a supervisor's, such as the job's own output, then files of old generations"
+)
+# What nobody else could delete of a stranger's.
+_STRANGE = ".strange-"
+
+
+class AuthoredFolder:
+    """The folder of one stream, as far as the authors of its files may speak. Readers see each write complete or not at
+    all.
+
+    `acting` is whether the session logged in as the stream's own user, which proves who that is; else the copies of its
+    declarations tell.
+    """
+
+    def __init__(self, session: ClusterSession, stream: StreamId, *, acting: bool = False) -> None:
+        self.session = session
+        self._hdfs = session.hdfs
+        self._stream = stream
+        self._acting = acting
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self.authored().counted)
+
+    def authored(self) -> Authored:
+        """List the files with their owners: those that count, and those of strangers.
+
+        Costs one request, unless somebody wrote who is unknown: then the folder is looked at, and listed once more.
+        What lay in it while it was open may have been deleted by the one who closed it since.
+
+        Raises InvalidInput: when there are too many of those that count: a newer claim could be among the rest.
+        """
+        owners, listing = self._owners()
+        users, supervisors = self._users(owners), self.session.state.supervisors
+        if not needs_ground(owners, supervisors, users):
+            return self._complete(Authored(owners, users=users), listing)
+        ground = self._ground()
+        owners, listing = self._owners()
+        return self._complete(sorted_by_author(owners, supervisors, ground, self._users(owners)), listing)
+
+    def judged(self, owners: Mapping[str, str]) -> Authored:
+        """Sort files that were listed by what their authors count."""
+        users, supervisors = self._users(owners), self.session.state.supervisors
+        if not needs_ground(owners, supervisors, users):
+            return Authored(owners, users=users)
+        return sorted_by_author(owners, supervisors, self._ground(), users)
+
+    def _complete(self, authored: Authored, listing: Listing) -> Authored:
+        if set(listing.cut) & set(authored.counted.values()):
+            words = f"{self._stream.folder}: {listing.words}; {_TOO_MANY}"
+            raise InvalidInput(words, tried=f"look at stream {self._stream.name}", server=self._hdfs.servers)
+        return replace(authored, cut=listing.words) if listing.cut else authored
+
+    def _owners(self) -> tuple[Mapping[str, str], Listing]:
+        listing = self._hdfs.listing(self._stream.folder)
+        return {file.name: file.owner for file in listing.entries}, listing
+
+    def _users(self, owners: Mapping[str, str]) -> frozenset[str]:
+        """Return who the stream's user is, as far as it matters for these owners: by the login, and by the copies."""
+        state = self.session.state
+        acting = frozenset({state.user} if self._acting else ())
+        known = acting | {""}
+        unknown = {
+            name: owner for name, owner in owners.items() if owner not in known and owner not in state.supervisors
+        }
+        return acting | self.session.copies.users_of(self._stream, unknown)
+
+    def _ground(self) -> Ground | None:
+        with suppress(NotFound):
+            return ground_of(self._hdfs.status(self._stream.folder))
+        return None
+
+    def text(self, name: str) -> str:
+        """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises InvalidInput: when it is
+        no text."""
+        return just_listed(lambda: self._hdfs.read(self._path(name)))
+
+    def written_at(self, name: str) -> datetime:
+        """Return the NameNode's time of a file that was listed. Raises Unavailable: when it was deleted since."""
+        return just_listed(lambda: self._hdfs.status(self._path(name)).modified)
+
+    def put(self, name: str, text: str) -> None:
+        """Write a file in place of what stands there."""
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        replace_file(self._hdfs, self._path(name), text)
+
+    def put_once(self, name: str, text: str) -> bool:
+        """Write a file that nobody replaces; return False when another writer's text stands there.
+
+        A stranger's doesn't count: where one occupies the name, our folder is closed, without strangers' files. Raises
+        Conflict: when it is not ours to close.
+        """
+        with in_own_folder(self._hdfs, self._stream):
+            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            if self._wrote_once(name, text):
+                return True
+            if name in self.names():
+                return False
+            self._make()
+            return self._wrote_once(name, text) or self._require_counted(name)
+
+    def _wrote_once(self, name: str, text: str) -> bool:
+        return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
+
+    def _require_counted(self, name: str) -> bool:
+        """Return False for another writer's file that counts. Raises Conflict: for a stranger's."""
+        stranger = self.authored().strangers.get(name)
+        if stranger is None:
+            return False
+        path = self._path(name)
+        why = (
+            f"{path} is {stranger}'s, whose word does not count: the owner of {self._stream.folder} or HDFS's "
+            f"superuser closes the folder with `hdfs dfs -chmod {_FOLDER_MODE}`, and removes the file"
+        )
+        raise Conflict(why, tried=f"write {path}", server=self._hdfs.servers)
+
+    def put_tokens(self, name: str, content: SecretBytes) -> None:
+        """Write a credentials file that only the stream's own user may read, in a folder that only it may list."""
+        folder = name.rpartition("/")[0]
+        self._hdfs.make_folder(self._path(folder), _PRIVATE_FOLDER_MODE)
+        self._hdfs.write_secret(self._path(name), content)
+
+    def forget_tokens(self, name: str) -> bool:
+        """Delete a credentials file, and return whether this did it: of all who try, HDFS tells one alone so."""
+        with suppress(Denied):
+            return self._hdfs.delete(self._path(name))
+        return False
+
+    def mark(self, marker: str) -> None:
+        """Write an empty file. Repeating it is harmless."""
+        self._hdfs.write(self._path(marker), "", overwrite=True, permission=FILE_MODE)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Delete these files, and leave those of others that we may not delete: a person's, in a folder of many."""
+        for name in names:
+            with suppress(Denied):
+                self._hdfs.delete(self._path(name))
+
+    def forget_drafts(self, names: frozenset[str], now: datetime) -> None:
+        """Delete drafts that are so old that their writer has crashed. `now` is by the NameNode's clock."""
+        for name in sorted(filter(is_draft, names)):
+            with suppress(NotFound):
+                if self._hdfs.status(self._path(name)).modified < now - _WRITING_TAKES_LESS:
+                    self.forget([name])
+
+    def _make(self) -> None:
+        """Make the folder unless it is there; nobody else may write in it.
+
+        Raises NotFound: when there is no state_dir: who makes it speaks for all of its streams. Raises Denied: when
+        the folder is a stranger's.
+        """
+        state = self.session.state
+        self._hdfs.status(state.path)
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        folder = self._hdfs.status(self._stream.folder)
+        require_own_folder(self._stream, folder, state.user, state.supervisors, self._has_claims)
+        proven = self._acting or folder.owner in state.supervisors
+        if folder.owner == state.user and proven and (not ground_of(folder).closed or self._is_closing()):
+            self._close()
+
+    def _has_claims(self) -> bool:
+        try:
+            return bool(claims(self.names()))
+        except KstreamError:
+            # What can't be seen may be a claim.
+            return True
+
+    def keep_closed(self) -> bool:
+        """Close the folder if it is ours and others could write in it at the last look at the state_dir; return whether
+        they could. Costs nothing if they could not."""
+        ground = self.session.state.last().ground(str(self._stream))
+        if not self._acting or ground is None or ground.closed or ground.owner != self.session.state.user:
+            return False
+        self._close()
+        return True
+
+    def _close(self) -> None:
+        """Close our folder that others could write in, without what strangers left there.
+
+        In a closed folder they could pass for a former user's. So the marker comes first and goes last: while it lies
+        there, the folder counts as open, wherever this is interrupted; the next claimer goes on. Our own marker is
+        never taken away before: another supervisor may have come further.
+        """
+        try:
+            self.mark(CLOSING)
+        except (Denied, Conflict):
+            # A stranger's file or folder has its name.
+            self._remove(CLOSING)
+            self.mark(CLOSING)
+        self._hdfs.close_folder(self._stream.folder, _FOLDER_MODE)
+        # More than one listing holds are removed in turns.
+        while strangers := [name for name in self.authored().strangers if not name.startswith(_STRANGE)]:
+            for name in strangers:
+                self._remove(name)
+        self._hdfs.delete(self._path(CLOSING))
+
+    def _is_closing(self) -> bool:
+        """Return whether our own marker lies there: the closing of the folder was interrupted."""
+        with suppress(NotFound):
+            return self._hdfs.status(self._path(CLOSING)).owner == self.session.state.user
+        return False
+
+    def _remove(self, name: str) -> None:
+        """Delete a stranger's file; a stranger's folder that holds something is moved to a name that means nothing."""
+        try:
+            self._hdfs.delete(self._path(name), recursive=True)
+        except Denied:
+            self._hdfs.rename_onto_nothing(self._path(name), self._path(f"{_STRANGE}{uuid.uuid4().hex}"))
+
+    def _place(self, draft: str, name: str, text: str) -> KstreamError | None:
+        return placed(self._hdfs, self._path(draft), self._path(name), text)
+
+    def _delete(self, *names: str) -> None:
+        for name in names:
+            self._hdfs.delete(self._path(name))
+
+    def _stands(self, name: str, text: str) -> bool:
+        return text_at(self._hdfs, self._path(name)) == text
+
+    def _path(self, name: str) -> str:
+        return f"{self._stream.folder}/{name}"

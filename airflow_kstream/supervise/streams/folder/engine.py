@@ -1,0 +1,96 @@
+"""The interface for engines: what the supervisor needs from the program that runs a stream on YARN.
+
+Everything else is the same for every engine: claims and fences in the stream's folder, tags, the next step, the
+horizon, kills. To add an engine, write one class with these methods and name it in `engine_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.supervise.clusters.session import ClusterSession
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """An application that has ended, and the means that ended it, in words for people."""
+
+    application: Application
+    means: str
+
+
+class Engine(Protocol):
+    """The ten methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+
+    Several supervisors can call them for the same stream at once, and one can continue where another died, so
+    repeating any of them must be harmless.
+    """
+
+    def submission(self, order: SubmissionOrder) -> Submission:
+        """Build the client's command line, each word with its reason. May ask the client what it is.
+
+        The application must carry the tags of `order.stream` and must not start without its fence, so the command
+        line passes both on. If this host has no client, or none that can run it, the submission's `obstacle` says so.
+
+        Raises InvalidInput: when the spec sets what the protocol owns.
+        """
+
+    def draft(self, order: SubmissionOrder) -> Submission:
+        """Build the same for people to read, and start nothing: what only the client could tell is a note in it."""
+
+    def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+        """Check this host: the client's configuration, and the local files that the spec names.
+
+        Raises InvalidInput: when this host can't submit the next generation.
+        """
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        """Tell what the next generation needs of the cluster: its queue, its containers and the files in HDFS."""
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        """Run the client once, without retrying. It may write to `folder`, which is private.
+
+        `ticket_cache` holds a ticket unless the job has a keytab, with which the client logs in itself. The outcome
+        proves nothing: only YARN knows whether there is an application. A client that takes longer than `timeout` is
+        ended, with all that it started.
+
+        Raises an error of ours only if the client never started, so that nothing was submitted.
+        """
+
+    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        """Read how far each of the spec's checkpoints has come, in the order of the spec."""
+
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
+        """End the application at a point where no work is lost, and wait for that as long as the spec allows.
+
+        The generation's stop marker already exists. `may_go_on` is asked before each further means. Returns None when
+        it says no, or when the application survives all attempts: the caller then kills it, if it may.
+        """
+
+    def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
+        """Name the HDFS folders that an ended application may leave behind and that must be deleted."""
+
+    def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
+        """Return the share of a token's renew interval after which a job with a keytab gets its next token."""
+
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        """Return whether the ResourceManager renews the tokens with which the client submits the job."""
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        """Return the rounds of new tokens that a driver's log tells, oldest first."""

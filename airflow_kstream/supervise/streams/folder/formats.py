@@ -1,0 +1,368 @@
+"""The JSON in a stream's folder and in orders: what this version writes, and how it reads it.
+
+Every file is read in one place and once: fields that this version doesn't know are dropped, missing ones are unknown
+rather than none. Of a claim of another version only the generation is known. A file that is not JSON raises
+InvalidInput, and so affects its own stream alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_kstream.model.clusters.orders import OrderFile
+from airflow_kstream.model.errors import Denied, InvalidInput
+from airflow_kstream.model.kerberos.keytab import KeyVersion
+from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.freeze import LONGEST, Freeze
+from airflow_kstream.model.streams.generation import (
+    Age,
+    Claim,
+    Desired,
+    DesiredState,
+    FailedSpec,
+    Missing,
+    Position,
+    spoken_by,
+)
+from airflow_kstream.model.streams.generation_end import PastEnd
+from airflow_kstream.model.streams.launch_token import LaunchToken
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec, read_spec
+from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.stream import StreamSpec
+
+# The first whose claims are believed by their authors. Earlier ones are refused.
+VERSION = 3
+# Built once: building takes a thousand times as long as reading.
+_ENDS = TypeAdapter(list[PastEnd])
+_FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
+_NUMBER = TypeAdapter(int)
+# What lies beyond is no honest writer's, and nobody could reckon with it.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_LONGEST = timedelta(days=200 * 365)
+_TOKENS = TypeAdapter(tuple[LaunchToken, ...])
+
+
+@dataclass(frozen=True)
+class ClaimDraft:
+    """A claim before it is made; `nonce` distinguishes our own file from a rival's."""
+
+    generation: int
+    nonce: str
+    spec: StreamSpec
+    lifetimes: TokenLifetimes
+    positions: Mapping[str, Position]
+    reason: str
+    adopted: str | None = None
+    adopted_started: datetime | None = None
+    key: KeyVersion | None = None
+    instead_of: FailedSpec | None = None
+
+
+def written_claim(draft: ClaimDraft, by: str) -> str:
+    return json.dumps(
+        {
+            "version": VERSION,
+            "generation": draft.generation,
+            "nonce": draft.nonce,
+            "claimed_by": by,
+            "reason": draft.reason,
+            "spec_fingerprint": fingerprint(draft.spec),
+            # Airflow's options are the declaration's alone: no generation is submitted with them.
+            "spec": {name: value for name, value in draft.spec.to_mapping().items() if name != "airflow"},
+            "renew_interval_seconds": draft.lifetimes.renew_interval.total_seconds(),
+            "max_lifetime_seconds": draft.lifetimes.max_lifetime.total_seconds(),
+            "positions": _written_positions(draft.positions),
+            "adopted": draft.adopted,
+            "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
+            "key": {"kvno": draft.key.kvno, "fingerprint": draft.key.fingerprint} if draft.key else None,
+            "instead_of": asdict(draft.instead_of) if draft.instead_of else None,
+        },
+        indent=1,
+    )
+
+
+def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
+    """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
+    fields = _object(text)
+    version = _version(fields)
+    if version != VERSION:
+        return _of_another_version(fields, generation, claimed_at, version)
+    nonce = fields.get("nonce")
+    if not isinstance(nonce, str) or not nonce:
+        raise InvalidInput("it lacks the nonce that names its fence")
+    if (said := fields.get("generation")) != generation:
+        # A file that is moved keeps its owner.
+        raise InvalidInput(f"it says that it is of generation {said}")
+    facts = {fact: _fact(fact, fields) for fact in Missing}
+    return Claim(
+        generation=generation,
+        nonce=nonce,
+        claimed_at=claimed_at,
+        claimed_by=_text(fields, "claimed_by"),
+        spec_fingerprint=_text(fields, "spec_fingerprint"),
+        spec=read_spec(fields.get("spec")),
+        lifetimes=facts[Missing.LIFETIMES],
+        positions=facts[Missing.POSITIONS] or {},
+        reason=_text(fields, "reason"),
+        adopted=facts[Missing.ADOPTED] or None,
+        started=_sane(_moment(fields.get("adopted_started"))),
+        key=facts[Missing.KEY] or None,
+        missing=frozenset(fact for fact, value in facts.items() if value is None),
+        instead_of=_failed_spec(fields.get("instead_of")),
+    )
+
+
+def _of_another_version(fields: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
+    """Return a claim without its fields: they may mean something else in that version."""
+    newer = f"its claim is of version {version}, and this program reads {VERSION}"
+    older = (
+        f"its folder is of an earlier format (version {version}), which is not read; "
+        "`kstream streams adopt` takes over what runs, and what doesn't run starts from nothing once "
+        "the folder is moved away"
+    )
+    return Claim(
+        generation=generation,
+        nonce=_text(fields, "nonce"),
+        claimed_at=claimed_at,
+        claimed_by=_text(fields, "claimed_by"),
+        spec_fingerprint="",
+        spec=UnknownSpec(newer if version > VERSION else older),
+        lifetimes=None,
+        positions={},
+        missing=frozenset(Missing),
+        age=Age.NEWER if version > VERSION else Age.OLDER,
+    )
+
+
+def written_desired(desired: Desired, by: str, nonce: str) -> str:
+    """Return the text of a desired state; `nonce` distinguishes it from the same state by another writer."""
+    return json.dumps(
+        {
+            "version": VERSION,
+            "state": desired.state,
+            "restart_up_to": desired.restart_up_to,
+            "by": by,
+            "reason": desired.reason,
+            "nonce": nonce,
+        }
+    )
+
+
+def read_desired(text: str, order: OrderFile) -> Desired:
+    """Read the desired state. Raises InvalidInput: when it holds none; an unreadable state does not mean running."""
+    fields = _of_this_version(text)
+    try:
+        restart = _NUMBER.validate_python(fields.get("restart_up_to", 0))
+        state = DesiredState(str(fields.get("state")))
+    except (ValueError, ValidationError):
+        allowed = ", ".join(DesiredState)
+        raise InvalidInput(f"its state or restart_up_to can't be read; a state is one of {allowed}") from None
+    by, reason = _text(fields, "by"), _text(fields, "reason")
+    return Desired(state, restart, by, order.at, reason, order.author, order.number)
+
+
+def written_freeze(until: datetime, by: str, reason: str, nonce: str) -> str:
+    """Return the text of an order on the brake; `nonce` distinguishes it from the same order by another writer."""
+    return json.dumps({"version": VERSION, "until": until.isoformat(), "by": by, "reason": reason, "nonce": nonce})
+
+
+def read_freeze(text: str, order: OrderFile, since: datetime) -> Freeze:
+    """Read an order on the brake that was given at `since`.
+
+    One that can't be read, or is of another version, may be a brake: it holds for as long as any freeze may.
+    """
+    try:
+        fields = _of_this_version(text)
+    except InvalidInput as error:
+        return unread_freeze(order, error, since)
+    until = _moment(fields.get("until"))
+    if until is None:
+        return unread_freeze(order, InvalidInput("it does not tell until when it holds"), since)
+    by, reason = _text(fields, "by"), _text(fields, "reason")
+    return Freeze(order.number, min(until, since + LONGEST), spoken_by(by, order.author), reason)
+
+
+def unread_freeze(order: OrderFile, error: InvalidInput | Denied, since: datetime) -> Freeze:
+    """Return an order on the brake that can't be read."""
+    doubt = f"{order.path} of {order.author} can't be understood: {error.message}"
+    return Freeze(order.number, since + LONGEST, doubt=doubt)
+
+
+def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:
+    """Return the text of the positions that a person accepted, or that a supervisor saw."""
+    return json.dumps({"version": VERSION, "positions": _written_positions(positions), "by": by, "reason": reason})
+
+
+def read_positions(text: str) -> Mapping[str, Position]:
+    """Read what `written_positions` wrote. Raises InvalidInput: when there are none to read."""
+    fields = _of_this_version(text)
+    try:
+        return _positions(fields)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("its positions can't be read") from None
+
+
+def written_ends(ends: Sequence[PastEnd], by: str, nonce: str) -> str:
+    """Return the text of the ends of a stream that nobody planned; `nonce` distinguishes it from another writer's."""
+    return json.dumps(
+        {"version": VERSION, "ends": _ENDS.dump_python(list(ends), mode="json"), "by": by, "nonce": nonce}
+    )
+
+
+def read_ends(text: str) -> tuple[PastEnd, ...]:
+    """Read what `written_ends` wrote. Raises InvalidInput: when there is nothing to read."""
+    fields = _of_this_version(text)
+    try:
+        ends = tuple(_ENDS.validate_python(fields.get("ends")))
+    except ValidationError:
+        raise InvalidInput("its ends can't be read") from None
+    if not all(_sane(end.at) and _sane(end.claimed) and abs(end.lasted) <= _LONGEST for end in ends):
+        raise InvalidInput("the times of its ends can't be")
+    return ends
+
+
+def written_tokens(tokens: Sequence[LaunchToken], nonce: str) -> str:
+    """Return the text of a launch's tokens; `nonce` is its claim's: the generation's number alone may come back."""
+    return json.dumps({"version": VERSION, "nonce": nonce, "tokens": _TOKENS.dump_python(tuple(tokens), mode="json")})
+
+
+def read_tokens(text: str, nonce: str) -> tuple[LaunchToken, ...]:
+    """Read the tokens of this claim's launch; none if they are another's. Raises InvalidInput: when there are none to
+    read."""
+    fields = _of_this_version(text)
+    if fields.get("nonce") != nonce:
+        return ()
+    try:
+        tokens = _TOKENS.validate_python(fields.get("tokens"))
+    except ValidationError:
+        raise InvalidInput("its tokens can't be read") from None
+    return tuple(token for token in tokens if all(at is None or _sane(at) for at in (token.issued, token.ends)))
+
+
+def written_stop(generation: int, why: str, by: str) -> str:
+    """Return the text of a stop marker. Its driver reads the generation; supervisors look at the file's existence."""
+    return json.dumps({"version": VERSION, "generation": generation, "why": why, "by": by})
+
+
+def read_stop(text: str) -> str:
+    """Return why a generation was asked to stop, empty if the text does not tell."""
+    try:
+        return _text(_object(text), "why")
+    except InvalidInput:
+        return ""
+
+
+def _fact(fact: Missing, fields: Mapping[str, Any]) -> Any:
+    """Read one fact: None if it is missing or damaged, empty if it is known to be absent."""
+    try:
+        return _FACTS[fact](fields)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _lifetimes(fields: Mapping[str, Any]) -> TokenLifetimes:
+    lifetimes = TokenLifetimes(_seconds(fields["renew_interval_seconds"]), _seconds(fields["max_lifetime_seconds"]))
+    if not all(timedelta() < one <= _LONGEST for one in (lifetimes.renew_interval, lifetimes.max_lifetime)):
+        raise ValueError(lifetimes)
+    return lifetimes
+
+
+def _seconds(number: object) -> timedelta:
+    if not isinstance(number, int | float):
+        raise TypeError(number)
+    return timedelta(seconds=number)
+
+
+def _written_positions(positions: Mapping[str, Position]) -> dict[str, list[str | int | None]]:
+    return {path: [at.query, at.offset, at.commit] for path, at in positions.items()}
+
+
+def _positions(fields: Mapping[str, Any]) -> Mapping[str, Position]:
+    return {str(path): _position(*at) for path, at in dict(fields["positions"]).items()}
+
+
+def _position(query: object, offset: object, commit: object) -> Position:
+    return Position(None if query is None else str(query), int(str(offset)), int(str(commit)))
+
+
+def _adopted(fields: Mapping[str, Any]) -> str:
+    application = fields["adopted"]
+    if not isinstance(application, str | None):
+        raise TypeError(application)
+    return application or ""
+
+
+def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
+    key = fields["key"]
+    return "" if key is None else KeyVersion(int(key["kvno"]), str(key["fingerprint"]))
+
+
+def _failed_spec(value: object) -> FailedSpec | None:
+    """Read it as far as it is there."""
+    try:
+        return _FAILED_SPEC.validate_python(value)
+    except ValidationError:
+        return None
+
+
+_FACTS = {
+    Missing.LIFETIMES: _lifetimes,
+    Missing.POSITIONS: _positions,
+    Missing.ADOPTED: _adopted,
+    Missing.KEY: _key,
+}
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("it is no JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("it is no JSON object")
+    return value
+
+
+def _of_this_version(text: str) -> Mapping[str, Any]:
+    fields = _object(text)
+    version = _version(fields)
+    if version != VERSION:
+        raise InvalidInput(f"it is of version {version}, and this program reads {VERSION}")
+    return fields
+
+
+def _version(fields: Mapping[str, Any]) -> int:
+    # The first version had no number.
+    version = fields.get("version", 1)
+    if not isinstance(version, int) or version < 1:
+        raise InvalidInput(f"its version is {version!r}; allowed is a number from 1")
+    return version
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return moment if moment and _is_comparable(moment) else None
+
+
+def _sane(moment: datetime | None) -> datetime | None:
+    """Return the time if it can be one of a cluster, None otherwise."""
+    return moment if moment and _is_comparable(moment) and _FIRST <= moment <= _LAST else None
+
+
+def _is_comparable(moment: datetime) -> bool:
+    """Return whether it can be compared with any clock: it has a zone."""
+    return moment.utcoffset() is not None

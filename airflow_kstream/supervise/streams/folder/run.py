@@ -1,0 +1,83 @@
+"""A stream under supervision: the argument of almost every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import Conflict, InvalidInput
+from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import StateListing
+from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets, Secrets
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class StreamRun:
+    """One stream as declared, the session as its identity, its engine, and the source of its secrets.
+
+    `despite_freeze` is a person's explicit word: for this run, the cluster is not frozen. `by` is the person whose
+    words it writes; by default it is this process's user and host. `declared` is False if nothing but a claim says what
+    the spec is: then the session is the connection's own, which proves nobody's name, and nothing is submitted.
+    """
+
+    session: ClusterSession
+    spec: StreamSpec
+    engine: Engine
+    secrets: Secrets = field(default_factory=LocalSecrets)
+    despite_freeze: bool = False
+    by: str = ""
+    declared: bool = True
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.session.cluster
+
+    @property
+    def id(self) -> StreamId:
+        return StreamId(self.spec.name, self.cluster.state_dir)
+
+    @property
+    def folder(self) -> StreamFolder:
+        return StreamFolder(self.session, self.id, self.by, acting=self.acts_as_stream)
+
+    @property
+    def acts_as_stream(self) -> bool:
+        """Return whether the session logged in as the stream's own identity: then HDFS's name for it is the stream's
+        user. A connection that lacks what that identity needs can't have."""
+        try:
+            return self.declared and self.session.identity == identity_of(self.spec, self.cluster)
+        except InvalidInput:
+            return False
+
+    def require_declared(self, tried: str) -> None:
+        """Raises Conflict: when nothing but a claim says what the stream is."""
+        if not self.declared:
+            why = "no supervisor kept a copy of its declaration: run `kstream streams reconcile` with the declaration"
+            raise Conflict(why, tried=tried)
+
+    def freeze(self, listing: StateListing | None = None) -> Freeze:
+        """Read the last word on the cluster's brake, as far as it concerns this run. Raises as `Brake.newest`."""
+        return NOT_FROZEN if self.despite_freeze else self._brake.newest(listing)
+
+    def is_frozen(self) -> bool:
+        """Return whether the cluster is frozen now. Asked again before each step that was prepared for long."""
+        return self.freeze().holds(self.session.hdfs.now())
+
+    def take_fence(self, fence: str) -> bool:
+        """Take the fence of a claim that is given up; return False, and leave it, while the cluster is frozen."""
+        if self.is_frozen():
+            return False
+        self.folder.take_fence(fence)
+        return True
+
+    @cached_property
+    def _brake(self) -> Brake:
+        return Brake(self.session)

@@ -1,0 +1,49 @@
+"""What a claim tells a watcher, which has no declaration: the spec to watch, and words and times for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.streams.generation import Claim, StreamId
+from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.streams.persisted_spec import read_policies
+from airflow_kstream.model.streams.plan import Settled, Step
+from airflow_kstream.model.streams.stream import OnChange, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.restart.former_spec import instead_of_words
+
+
+def watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
+    """Return the claim's spec; without a readable one only the name, so that application and desired state are watched.
+
+    Only the reconciler, which has the declaration, can tell whether the job changed; the policies do not concern the
+    job, so the declared ones hold at once.
+    """
+    submitted = claim.spec if claim else None
+    unread = StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
+    spec = submitted if isinstance(submitted, StreamSpec) else unread
+    declared = read_policies(policies) if policies is not None else {}
+    return replace(spec, on_change=OnChange.REPORT, **declared)
+
+
+def watches_no_progress(claim: Claim) -> bool:
+    """Return whether its declaration says so; what an unreadable one says is not known."""
+    return isinstance(claim.spec, StreamSpec) and not claim.spec.checkpoints
+
+
+def told(step: Step, claim: Claim | None) -> str:
+    """Return why the stream stands as it does, with what its claim leaves in doubt."""
+    if claim is None:
+        return step.why if isinstance(step, Settled) else "no generation of it was ever claimed"
+    more = [claim.doubt] if claim.doubt and not claim.foreign else []
+    more += [instead_of_words(claim.instead_of)] if claim.instead_of else []
+    return "; ".join([step.why, *more])
+
+
+def commit_age(beat: Heartbeat | None, claim: Claim | None, now: datetime) -> timedelta | None:
+    """Return the time since the last commit, or since the claim if there never was one; None if it is not known."""
+    if beat is None or claim is None or (beat.commit_age is None and beat.pulse is Pulse.UNKNOWN):
+        return None
+    return now - claim.claimed_at if beat.commit_age is None else beat.commit_age

@@ -1,0 +1,127 @@
+"""A stream's desired state, written where every supervisor reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
+from airflow_kstream.model.fields import require_stream_name
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.registry import require_known
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.allowed import not_allowed
+
+
+def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
+    """Write the desired state. A requested restart stays requested."""
+    run.folder.change_desired(lambda current: replace(current, state=state, reason=reason))
+
+
+def request_restart(run: StreamRun, reason: str) -> int:
+    """Request that the current generation be replaced, and return its number. Two requests restart it once.
+
+    Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run, also when
+    somebody changes it at the same moment: a held stream stays held.
+    """
+    name, tried = run.spec.name, f"request a restart of {run.spec.name}"
+    claim = run.folder.claim(run.folder.names())
+    if claim is None:
+        raise NotFound("it was never submitted", tried=tried)
+
+    def restarting(current: Desired) -> Desired:
+        if current.state is not DesiredState.RUNNING:
+            advice = f"run `kstream streams start {name}` first"
+            raise Conflict(f"its desired state is {current.state}; {advice}", tried=tried)
+        return replace(current, restart_up_to=claim.generation, reason=reason)
+
+    run.folder.change_desired(restarting)
+    return claim.generation
+
+
+@dataclass(frozen=True)
+class KnownSpec:
+    """A stream's spec, found without its declaration.
+
+    `submittable` is whether a supervisor's copy of the declaration holds it. What only a claim says of itself is enough
+    to watch the stream, and to stop it as the connection's own principal, and for nothing else: `doubt` tells why.
+    """
+
+    spec: StreamSpec
+    submittable: bool = False
+    doubt: str = ""
+
+    def identity(self, cluster: Cluster) -> Identity:
+        """Return whom to act as: the connection's principal, unless a supervisor's copy says more. No claim does."""
+        return identity_of(self.spec, cluster) if self.submittable else cluster.watcher
+
+
+def known_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
+    """Return the spec of a stream that has a folder: a name that nobody knows is a mistyped one.
+
+    Raises NotFound: when it has none. Raises InvalidInput: as `spec_of_any`.
+    """
+    require_stream_name(stream.name)
+    require_known(session, stream.name, tried=f"find stream {stream.name}")
+    return spec_of_any(session, stream)
+
+
+def spec_of_any(session: ClusterSession, stream: StreamId) -> KnownSpec:
+    """Return the newest claim's spec or, before the first claim, one that only names the stream.
+
+    Raises InvalidInput: when the claim can't be read, or this can't be a stream's name.
+    """
+    try:
+        return claimed_spec(session, stream)
+    except NotFound:
+        require_stream_name(stream.name)
+        return KnownSpec(StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=()))
+
+
+def declared_at_last(session: ClusterSession, stream: StreamId) -> KnownSpec:
+    """Return the declaration that the newest claim names, as a supervisor kept it: enough to submit the stream where
+    its declaration isn't at hand.
+
+    It only refers to its secrets, so the program that submits from it must be able to reach them.
+
+    Raises NotFound: when it was never submitted. Raises InvalidInput: when the claim can't be read, or no supervisor
+    kept what it names.
+    """
+    known = claimed_spec(session, stream)
+    if not known.submittable:
+        raise InvalidInput(known.doubt, tried=f"find the declaration of {stream.name}")
+    return known
+
+
+def newest_claim_of(session: ClusterSession, stream: StreamId) -> Claim | None:
+    """Return the newest claim of a stream, None before the first."""
+    folder = StreamFolder(session, stream)
+    return folder.claim(folder.names())
+
+
+def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
+    """Return the spec that the newest claim names. Raises as `declared_at_last`, copies apart."""
+    claim, tried = newest_claim_of(session, stream), f"read the claims of {stream.name}"
+    if claim is None:
+        require_known(session, stream.name, tried)
+        raise NotFound("no generation of it was ever claimed", tried=tried)
+    if isinstance(claim.spec, UnknownSpec):
+        upgrade = "use that version, or end what runs with `yarn application -kill`"
+        why = f"{claim.doubt}; {upgrade}" if claim.age is Age.NEWER else claim.doubt
+        raise InvalidInput(why, tried=f"read the claim of generation {claim.generation} of {stream.name}")
+    # Its own word makes this principal submit nothing that its user could not submit anyway, within what the connection
+    # allows: a worker reaches more than a job does.
+    own = claim.author == session.state.user and identity_of(claim.spec, session.cluster) == session.identity
+    own = own and not not_allowed(claim.spec, session.cluster)
+    doubt = (
+        f"generation {claim.generation} was claimed by {claim.author or 'somebody'}, and no supervisor of "
+        f"{stream.state_dir} ({session.state.supervisors}) kept a copy of the declaration that it names: "
+        "run `kstream streams reconcile` with the declaration"
+    )
+    return KnownSpec(claim.spec, claim.copied or own, doubt)

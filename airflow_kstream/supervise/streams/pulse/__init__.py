@@ -1,0 +1,1 @@
+"""Whether a stream makes progress."""

@@ -1,0 +1,73 @@
+"""What the next generation needs of the cluster: asked before its predecessor is stopped, as the stream's identity."""
+
+from __future__ import annotations
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
+from airflow_kstream.policy.streams.restart.watchable import is_watchable
+from airflow_kstream.policy.streams.spark.queue_room import queue_obstacle
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+
+_READ, _WRITE, _ALL = "r--", "-wx", "rwx"
+
+
+def require_successors_needs(run: StreamRun) -> None:
+    """Check queue, files and checkpoints. What can't be asked is no obstacle; what HDFS refuses is one.
+
+    Raises Conflict: when the queue would not take it. Raises InvalidInput: when a file is missing. Raises Denied: when
+    the stream's identity may not read a file, or not write a checkpoint. Raises Unavailable: when HDFS is away.
+    """
+    needs = run.engine.needs(run.cluster, run.spec)
+    _require_queue(run.session, needs, run.spec.name)
+    for path in needs.files:
+        _require_file(run.session, path)
+    for checkpoint in run.spec.checkpoints:
+        if is_watchable(checkpoint, run.cluster):
+            _require_checkpoint(run.session.hdfs, plain_path(checkpoint))
+
+
+def _require_queue(session: ClusterSession, needs: Needs, name: str) -> None:
+    try:
+        obstacle = queue_obstacle(session.yarn.queues(), needs)
+    except (Unavailable, Denied, NotFound):
+        # The page of the scheduler proves nothing about the queue.
+        return
+    if obstacle:
+        tried, server = f"find room for the next generation of {name}", session.yarn.active()
+        raise Conflict(obstacle, tried=tried, server=server, principal=str(session.identity))
+
+
+def _require_file(session: ClusterSession, path: str) -> None:
+    try:
+        session.hdfs.check_access(path, _READ)
+    except NotFound as missing:
+        raise InvalidInput(
+            f"{path} does not exist", tried=missing.tried, server=missing.server, principal=missing.principal
+        ) from missing
+
+
+def _require_checkpoint(hdfs: Hdfs, path: str) -> None:
+    """Check the folder and that of its owner's record or, if Spark is yet to make it, the folder that it is made in."""
+    try:
+        hdfs.check_access(path, _ALL)
+    except NotFound:
+        _require_parent(hdfs, path)
+        return
+    try:
+        hdfs.check_access(f"{path}/{OWNER_FOLDER}", _WRITE)
+    except NotFound:
+        return
+
+
+def _require_parent(hdfs: Hdfs, path: str) -> None:
+    parent = path.rpartition("/")[0] or "/"
+    try:
+        hdfs.check_access(parent, _WRITE)
+    except NotFound:
+        if parent == "/":
+            raise
+        _require_parent(hdfs, parent)

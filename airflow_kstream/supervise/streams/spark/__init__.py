@@ -1,0 +1,1 @@
+"""Spark's own words: the one engine so far."""

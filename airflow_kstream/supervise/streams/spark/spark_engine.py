@@ -1,0 +1,204 @@
+"""Spark on YARN in cluster mode, through the client's spark-submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from airflow_kstream.clients import spark
+from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.contract import started_marker
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.stream import Deploy, StreamSpec
+from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.restart.watchable import is_watchable
+from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
+from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
+from airflow_kstream.policy.streams.spark.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
+from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.engine import Stopped
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.spark.backlog import with_backlog
+
+# Confs that become environment variables of the driver and of the executors.
+_ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
+# Shipped with PySpark jobs; referred to by path, because no module of the package imports them.
+_JOBS = files("airflow_kstream") / "jobs"
+DRIVER_HELPER = str(_JOBS / "kstream_driver.py")
+# How a client of this host is looked at: it is asked, or nothing is started.
+_Look = Callable[[str], SparkInstallation | None]
+_HELPERS = Helpers(DRIVER_HELPER, str(_JOBS / "kstream_tokens.py"), str(_JOBS / "kstream_launcher.py"))
+
+
+class SparkEngine:
+    """The engine for Structured Streaming. `defaults` returns the `spark` connection's part; it is called when needed.
+
+    `spark_submit` is the client that a person names, which may be a path. It wins over the declaration's, and that
+    one over the connection's.
+    """
+
+    def __init__(self, defaults: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> None:
+        self._read_defaults = defaults
+        self._spark_submit = spark_submit
+
+    def submission(self, order: SubmissionOrder) -> Submission:
+        return self._submission(order, installation)
+
+    def draft(self, order: SubmissionOrder) -> Submission:
+        return self._submission(order, known_installation)
+
+    def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+        spark.check_conf_folder(cluster)
+        spark.check_secret_environment(cluster, _secret_variables(cluster, spec))
+        self._check_staging(cluster, spec)
+        for path in _local_files(spec):
+            if not Path(path).exists():
+                raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        client = self._client(spec.deploy)[0]
+        defaults = client_defaults(client.installation)
+        setting = layered_setting(spec.plain_conf, cluster.spark_conf, default=lambda key: defaults.get(key, ""))
+        return spark_needs(spec, setting, client.queue, cluster.default_fs)
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        environment = spark.environment(cluster, ticket_cache, submission.binary)
+        return spark.submit(submission, environment, folder, timeout)
+
+    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        """Read the checkpoints. One on another filesystem, in a claim of an earlier version, is not known to move."""
+        here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
+        return tuple(
+            with_backlog(session, spec, session.hdfs.checkpoint(path)) if here[path] else Checkpoint(path, None)
+            for path in here
+        )
+
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
+        """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
+        commit, so that no batch is redone."""
+        policy, every = spec.stop, spec.watch.look_every
+        folder = StreamFolder(session, StreamId(spec.name, session.cluster.state_dir))
+        if started_marker(step.generation) in folder.names():
+            ended = _ended(session, step.application, every, policy.marker_grace)
+            if ended:
+                return Stopped(ended, "its driver stopped at the marker")
+        until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
+        if may_go_on() and _signalled(session, step.application):
+            ended = _ended(session, step.application, every, policy.signal_grace)
+            if ended:
+                return Stopped(ended, "SIGTERM ended its driver")
+        return None
+
+    def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
+        """Name the staging folder, which holds a copy of the keytab: the 250 ms that YARN leaves between SIGTERM and
+        SIGKILL are too short for Spark to delete it (SPARK-17340)."""
+        root = {**cluster.spark_conf, **spec.plain_conf}.get(STAGING)
+        if root is None:
+            yield f"/user/{app.user}/.sparkStaging/{app.id}"
+            return
+        # Since Spark 2.3 each user has a folder of their own in it (Client.submitApplication).
+        yield f"{root.rstrip('/')}/{app.user}/.sparkStaging/{app.id}"
+        yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
+
+    def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
+        return renewal_ratio(cluster.spark_conf, spec.plain_conf)
+
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        return tokens_are_renewed(cluster.default_fs, cluster.spark_conf, spec.plain_conf)
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return rounds_in(log)
+
+    def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
+        """Check the staging folder that the client's own defaults name; a declared one was checked before."""
+        client = self._client(spec.deploy)[0]
+        if STAGING in {**cluster.spark_conf, **spec.conf}:
+            return
+        named, binary = client_defaults(client.installation).get(STAGING, ""), client.binary
+        if named and (errors := [*connection_conf_errors({STAGING: named})]):
+            raise InvalidInput(f"spark-defaults.conf of {binary} {errors[0]}", tried=f"check the client of {spec.name}")
+        if elsewhere := staging_elsewhere({STAGING: named}, cluster.default_fs):
+            raise InvalidInput(
+                f"spark-defaults.conf of {binary} puts {STAGING} on {elsewhere}; set it in conf to a path on "
+                f"{cluster.default_fs}, on which the fence is used in place",
+                tried=f"check the client of {spec.name}",
+            )
+
+    def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
+        return all(point.quiescent for point in self.progress(session, spec))
+
+    def _submission(self, order: SubmissionOrder, look: _Look) -> Submission:
+        client, obstacle = self._client(order.spec.deploy, look)
+        plan = stream_submission(order, client, _HELPERS)
+        return replace(plan, obstacle=obstacle) if obstacle else with_client_defaults(plan, client.installation)
+
+    def _client(self, deploy: Deploy, look: _Look = installation) -> tuple[SparkDefaults, str]:
+        """Return the client's settings and, if this host has no such client, why."""
+        named = self._spark_submit or deploy.spark_submit or self._defaults.binary
+        try:
+            binary = spark.find_spark_submit(named)
+        except InvalidInput as error:
+            return replace(self._defaults, binary=named), f"this host has no Spark client: {error.message}"
+        return replace(self._defaults, binary=binary, installation=look(binary)), ""
+
+    @cached_property
+    def _defaults(self) -> SparkDefaults:
+        return self._read_defaults()
+
+
+def _ended(session: ClusterSession, application: str, every: timedelta, within: timedelta) -> Application | None:
+    def ended_application() -> Application | None:
+        app = session.yarn.application(application)
+        return None if app.alive else app
+
+    return until(ended_application, every, within)
+
+
+def _signalled(session: ClusterSession, application: str) -> bool:
+    """Signal the driver, and tell whether that worked. Whatever the ResourceManager answers, the kill can follow.
+
+    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404
+    before Hadoop 3.3, whose REST has no signals yet (RMWebServices).
+    """
+    try:
+        return session.yarn.signal_driver(application)
+    except (Denied, NotFound, Unavailable):
+        return False
+
+
+def _secret_variables(cluster: Cluster, spec: StreamSpec) -> list[str]:
+    """Return the names of the containers' environment variables that hold a secret of the stream or its connection."""
+    ours = {f"{_ENVIRONMENTS[0]}{name}": value for name, value in spec.deploy.environment.items()} | {**spec.conf}
+    secret = [key for key, value in ours.items() if isinstance(value, SecretRef)]
+    secret += [key for key, value in cluster.spark_conf.items() if is_secret(key) and secrets_in(key, value)]
+    return sorted({key.rpartition(".")[2] for key in secret if key.startswith(_ENVIRONMENTS)})
+
+
+def _local_files(spec: StreamSpec) -> list[str]:
+    deploy = spec.deploy
+    named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
+    return [path.partition("#")[0].removeprefix("file:") for path in named if _is_local(path)]
+
+
+def _is_local(path: str) -> bool:
+    return "://" not in path and not path.startswith("local:")

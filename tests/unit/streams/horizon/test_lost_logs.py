@@ -1,0 +1,135 @@
+"""Which generations leave no aggregated logs, from when, and who is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.streams.stream import KeytabCredentials
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
+from airflow_kstream.policy.streams.horizon.lost_logs import logs_end, must_be_fetched
+from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
+from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.views.streams import streams_table
+from airflow_kstream.views.tables import lines
+from tests.simulated.life import Life
+from tests.simulated.servers import SimYarn
+from tests.simulated.yarn import START, TICKET_SPEC, claim_of
+
+KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab")
+DAY, POLICY = timedelta(days=1), RestartPolicy()
+
+
+@pytest.mark.parametrize("credentials", [TICKET_SPEC.credentials, KEYTAB])
+def test_logs_are_aggregated_with_the_tokens_of_the_launch_keytab_or_not(credentials: KeytabCredentials) -> None:
+    claim = claim_of(replace(TICKET_SPEC, credentials=credentials), 1, START)
+    assert logs_end(POLICY, claim, renewed=True, privileged=False) == START + 7 * DAY
+    assert logs_end(POLICY, claim, renewed=False, privileged=False) == START + DAY
+
+
+def test_a_resourcemanager_with_proxy_user_privileges_makes_other_tokens_for_logs() -> None:
+    assert logs_end(POLICY, claim_of(TICKET_SPEC, 1, START), renewed=True, privileged=True) is None
+
+
+def test_what_can_not_be_known_is_unknown() -> None:
+    claim = replace(claim_of(TICKET_SPEC, 1, START), lifetimes=None)
+    assert logs_end(POLICY, claim, renewed=True, privileged=False) is None
+    assert logs_end(POLICY, None, renewed=True, privileged=False) is None
+
+
+def test_logs_are_fetched_where_a_stop_could_last_until_they_are_lost() -> None:
+    """Its four means take eight minutes at most, by default."""
+    end = START + 7 * DAY
+    assert not must_be_fetched(StopPolicy(), end, end - timedelta(minutes=9))
+    assert must_be_fetched(StopPolicy(), end, end - timedelta(minutes=8))
+    assert must_be_fetched(StopPolicy(), end, end + 30 * DAY)
+    assert not must_be_fetched(StopPolicy(), None, end)
+
+
+def shown(verdict: Verdict) -> str:
+    """Return the words of its row without the table's borders and line breaks."""
+    return " ".join(
+        word for line in lines(streams_table({"orders": verdict})) for word in line.split() if word.isascii()
+    )
+
+
+def test_status_says_from_when_a_streams_end_leaves_no_logs(life: Life) -> None:
+    life.run = replace(life.run, spec=replace(life.run.spec, credentials=KEYTAB))
+    life.begin()
+    verdict = life.watch()
+    assert verdict.logs_left is not None
+    assert timedelta(days=6) < verdict.logs_left <= timedelta(days=7)
+    assert verdict.to_json()["logs_seconds"] == verdict.logs_left.total_seconds()
+    assert "its logs are not aggregated if it ends in 7d or later" in shown(verdict)
+    assert "its logs are not aggregated when it ends" in shown(replace(verdict, logs_left=-DAY))
+    retries = "its logs are not aggregated and its ApplicationMaster can't be started again if it ends in 7d or later"
+    assert (retries in shown(verdict), retries in shown(replace(verdict, may_retry=True))) == (False, True)
+
+
+def test_a_horizon_that_takes_the_logs_along_is_shown_without_more_words(life: Life) -> None:
+    life.begin()
+    verdict = life.watch()
+    assert verdict.logs_left == verdict.remaining
+    assert "aggregated" not in shown(verdict)
+
+
+def test_what_was_never_submitted_has_no_logs_to_lose(life: Life) -> None:
+    assert life.watch().logs_left is None
+
+
+@dataclass
+class Refusing(SimYarn):
+    """It does not tell which ResourceManager shows the driver's page."""
+
+    refusals: list[Exception] = field(default_factory=list)
+    refused: list[Exception] = field(default_factory=list)
+
+    def active(self) -> str:
+        if self.refusals:
+            self.refused.append(self.refusals.pop())
+            raise self.refused[-1]
+        return super().active()
+
+
+@pytest.mark.parametrize("error", [Unavailable("it is away"), ZeroDivisionError("a defect")], ids=["server", "defect"])
+def test_logs_that_can_not_be_kept_hold_up_no_stop(life: Life, error: Exception) -> None:
+    """Real servers refuse in the loopback tests; here one defect of ours is played as well, which none can cause."""
+    yarn = Refusing(life.clock)
+    life.use(life.hdfs, yarn=yarn)
+    slow = replace(life.run.spec.stop, kill_wait=8 * DAY)
+    life.run = replace(life.run, spec=replace(life.run.spec, stop=slow))
+    life.begin()
+    life.request_restart()
+
+    def refuse_after_the_preflight(request: str, about: str) -> None:
+        if request == "queues":
+            yarn.refusals, yarn.at_request = [error], lambda request, about: None
+
+    yarn.at_request = refuse_after_the_preflight
+    assert life.reconcile().generation == 2
+    assert yarn.refused == [error]
+
+
+@pytest.mark.parametrize(("value", "privileged"), [("true", True), ("TRUE", True), ("false", False), ("", False)])
+def test_the_conf_folder_tells_of_proxy_user_privileges(tmp_path: Path, value: str, privileged: bool) -> None:
+    key = "yarn.resourcemanager.proxy-user-privileges.enabled"
+    entry = f"<property><name>{key}</name><value>{value}</value></property>"
+    (tmp_path / "yarn-site.xml").write_text(f"<configuration>{entry}</configuration>")
+    for name in ("core-site.xml", "hdfs-site.xml"):
+        (tmp_path / name).write_text("<configuration/>")
+    given = {
+        "principal": "watcher@EXAMPLE.COM",
+        "keytab_path": "/no/such/keytab",
+        "state_dir": "/kstream",
+        "resourcemanagers": "http://rm:8088",
+        "namenodes": "http://nn:9870",
+        "default_fs": "hdfs://nn",
+    }
+    with cluster_of("prod", connection_fields("prod", given | {"hadoop_conf_dir": str(tmp_path)})) as cluster:
+        assert cluster.proxy_user_privileges is privileged
+    with cluster_of("prod", connection_fields("prod", given)) as cluster:
+        assert not cluster.proxy_user_privileges

@@ -1,0 +1,528 @@
+"""`kstream streams start` and `restart`, with and without `--now`, on a stream of the fake engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from airflow_kstream.cli import main, stream_options, streams
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from tests.simulated.folders import order_path
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
+
+NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
+NEVER = "--never-submitted"
+HORIZON = (
+    "; its horizon is in 6d 23h (the delegation token reaches its max-lifetime and nobody makes another), "
+    "and nobody restarts it before `kstream streams start orders`"
+)
+FORETOLD = ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)
+
+
+class CommandLine:
+    """`kstream streams` in this process. Only the servers and the engine are not the real ones."""
+
+    def __init__(self, life: Life, cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.life = life
+        self.clients: list[str] = []
+        self.foretold: dict[str, tuple[str, ...]] = {}
+        self._cluster = cluster
+        self._capsys = capsys
+
+    def engine_of(self, spec: StreamSpec, spark: Callable[[], SparkDefaults], spark_submit: str) -> Engine:
+        self.clients.append(spark_submit)
+        return self.life.engine
+
+    def run(self, command: str, *options: str, name: str = SPEC.name) -> tuple[int, list[str]]:
+        """Return the exit code and the lines of the output."""
+        with pytest.raises(SystemExit) as end:
+            main(["streams", command, "--cluster", str(self._cluster), *([name] if name else []), *options])
+        printed = self._capsys.readouterr()
+        return int(end.value.code or 0), [*printed.out.splitlines(), *printed.err.splitlines()]
+
+    @property
+    def generations(self) -> list[bool]:
+        """Return, for each application in the order of its start, whether it is alive."""
+        return [app.alive for app in self.life.yarn.apps.values()]
+
+
+def cluster_file(folder: Path) -> Path:
+    watcher = CLUSTER.watcher
+    fields = {
+        "principal": watcher.principal,
+        "keytab_path": watcher.keytab,
+        "state_dir": CLUSTER.state_dir,
+        "default_fs": CLUSTER.default_fs,
+        "resourcemanagers": CLUSTER.resourcemanagers[0],
+        "namenodes": CLUSTER.namenodes[0],
+    }
+    file = folder / "cluster.yaml"
+    file.write_text(yaml.safe_dump(fields))
+    return file
+
+
+@pytest.fixture
+def at_first(
+    life: Life, served: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    """A command line for a stream that was never submitted."""
+    line = CommandLine(life, cluster_file(tmp_path), capsys)
+    monkeypatch.setenv("COLUMNS", "400")
+    # Declarations name no engine, and Spark's is the only one that is shipped.
+    monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
+    # A doctor asks servers that are not simulated here.
+    monkeypatch.setattr(streams, "foretell", lambda session, name: line.foretold)
+    life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
+    return line
+
+
+@pytest.fixture
+def kstream(at_first: CommandLine) -> CommandLine:
+    """A command line for a stream that runs."""
+    at_first.life.begin()
+    return at_first
+
+
+@pytest.mark.parametrize(
+    ("deploy", "options", "client"),
+    [
+        ("", (), "bin/spark-submit"),
+        ("deploy: {spark_submit: spark3-submit}", (), "bin/spark3-submit"),
+        ("deploy: {spark_submit: spark3-submit}", ("--spark-submit", ANOTHER_CLIENT), ANOTHER_CLIENT),
+    ],
+)
+def test_plan_names_the_client_of_the_declaration_or_the_persons(
+    deploy: str,
+    options: tuple[str, ...],
+    client: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("spark-submit", "spark3-submit"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).touch(mode=0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(
+        f"name: orders\ncredentials: {{mode: ticket}}\napplication: /jobs/orders.py\ncheckpoints: none\n{deploy}"
+    )
+    with pytest.raises(SystemExit) as end:
+        main(["streams", "plan", "--cluster", str(cluster_file(tmp_path)), str(spec), *options])
+    assert end.value.code == 0
+    planned = capsys.readouterr().out.splitlines()
+    assert f"{tmp_path / client} \\" in planned
+
+
+def desired_of(life: Life) -> Desired:
+    folder = life.run.folder
+    return folder.desired(folder.newest_order(folder.authored(), life.run.session.state.look()))
+
+
+def stop(life: Life) -> None:
+    life.set_desired(DesiredState.STOPPED)
+    assert life.reconcile().phase is Phase.STOPPED
+
+
+def test_start_writes_the_desired_state_and_submits_nothing(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    assert kstream.run("start", "--reason", "the window is over") == (0, ["orders: running"])
+    assert kstream.generations == [False]
+    desired = desired_of(kstream.life)
+    assert (desired.state, desired.reason) == (DesiredState.RUNNING, "the window is over")
+
+
+def test_start_now_submits_the_next_generation_from_here(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    code, lines = kstream.run("start", "--now")
+    assert (code, kstream.generations) == (0, [False, True])
+    assert lines[0] == "orders: running"
+    assert any(line.startswith("submitted generation 2 as application_1_0002") for line in lines)
+    assert lines[-1].startswith("orders is running: ")
+    assert kstream.clients == [NO_CLIENT]
+
+
+def test_start_now_submits_with_the_client_that_is_named(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    assert kstream.run("start", "--now", "--spark-submit", ANOTHER_CLIENT)[0] == 0
+    assert kstream.clients == [ANOTHER_CLIENT]
+
+
+def test_start_now_leaves_a_running_generation_alone(kstream: CommandLine) -> None:
+    code, lines = kstream.run("start", "--now")
+    assert (code, kstream.generations) == (0, [True])
+    assert lines[0] == "orders: running"
+    assert lines[-1].startswith("orders is running: ")
+
+
+def test_restart_requests_and_replaces_nothing(kstream: CommandLine) -> None:
+    assert kstream.run("restart") == (
+        0,
+        ["generation 1 of orders is to be replaced: its supervisor begins at its next look"],
+    )
+    assert kstream.generations == [True]
+    assert kstream.life.watch().calls_for_action
+
+
+def test_restart_now_replaces_the_generation_from_here_and_once(kstream: CommandLine) -> None:
+    code, lines = kstream.run("restart", "--now", "--spark-submit", ANOTHER_CLIENT)
+    assert (code, kstream.generations) == (0, [False, True])
+    assert lines[0] == "generation 1 of orders is to be replaced"
+    assert any("it stopped with a savepoint" in line for line in lines)
+    assert lines[-1].startswith("orders is running: ")
+    assert kstream.clients == [ANOTHER_CLIENT]
+    assert not kstream.life.watch().calls_for_action
+    assert kstream.life.reconcile().generation == 2
+
+
+def test_restart_now_keeps_the_generation_if_this_host_cannot_submit_the_next(kstream: CommandLine) -> None:
+    kstream.life.engine.obstacle = "this host has no fake-run"
+    code, lines = kstream.run("restart", "--now")
+    assert (code, kstream.generations) == (1, [True])
+    assert "this host has no fake-run; the current generation keeps running" in lines[-1]
+
+
+def test_restart_of_a_stopped_stream_tells_to_start_it_first(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    code, lines = kstream.run("restart", "--now")
+    assert (code, kstream.generations) == (1, [False])
+    assert "its desired state is stopped; run `kstream streams start orders` first" in lines[-1]
+
+
+def test_a_stream_can_be_held_before_it_was_ever_submitted(at_first: CommandLine) -> None:
+    assert at_first.run("hold", NEVER, "--reason", "not before Monday") == (0, ["orders: held; it was never submitted"])
+    report = at_first.life.begin()
+    assert (report.phase, report.generation, at_first.generations) == (Phase.HELD, 0, [])
+    assert "not before Monday; it was never submitted" in report.why
+    assert not at_first.life.watch().calls_for_action
+    assert at_first.run("start")[0] == 0
+    assert at_first.life.watch().calls_for_action
+    assert at_first.life.begin().generation == 1
+
+
+def test_a_stream_can_be_stopped_before_it_was_ever_submitted(at_first: CommandLine) -> None:
+    code, lines = at_first.run("stop", NEVER)
+    assert (code, at_first.generations) == (0, [])
+    assert lines[-1].startswith("orders is stopped: ")
+    assert at_first.life.begin().phase is Phase.STOPPED
+    assert at_first.run("start") == (0, ["orders: running"])
+    assert at_first.life.begin().generation == 1
+
+
+def test_start_now_without_a_declaration_says_where_to_give_one(at_first: CommandLine) -> None:
+    at_first.run("stop", NEVER)
+    code, lines = at_first.run("start", "--now")
+    assert (code, at_first.generations) == (1, [])
+    assert "no generation of it was ever claimed; run `kstream streams reconcile` with its declaration" in lines[-1]
+
+
+def test_what_cannot_be_a_streams_name_is_not_held(at_first: CommandLine) -> None:
+    files = set(at_first.life.hdfs.files)
+    code, lines = at_first.run("hold", name="../other")
+    assert code != 0
+    assert "name is '../other'" in lines[-1]
+    assert set(at_first.life.hdfs.files) == files
+
+
+def test_a_persons_first_word_makes_no_folder_of_the_stream(at_first: CommandLine) -> None:
+    """It lies in his own: the stream's is made by whoever submits it, and nobody else writes there."""
+    hdfs = at_first.life.hdfs
+    hdfs.modes[CLUSTER.state_dir] = "1777"
+    at_first.run("hold", NEVER)
+    assert hdfs.list(at_first.life.run.id.folder) == ()
+    assert at_first.life.run.id.folder not in hdfs.modes
+    assert hdfs.modes[order_path(at_first.life.run.id).rpartition("/")[0]] == "755"
+    at_first.run("start")
+    at_first.life.begin()
+    assert hdfs.modes[at_first.life.run.id.folder] == "755"
+
+
+@pytest.mark.parametrize("word", ["hold", "stop", "start", "restart", "evidence"])
+def test_a_mistyped_name_is_no_stream_and_names_those_that_are(kstream: CommandLine, word: str) -> None:
+    files = set(kstream.life.hdfs.files)
+    code, lines = kstream.run(word, name="ordres")
+    assert code == 1
+    assert f"{CLUSTER.state_dir} has orders (did you mean orders?)" in " ".join(lines)
+    assert set(kstream.life.hdfs.files) == files
+
+
+def test_hold_leaves_a_running_generation_and_says_when_it_dies(kstream: CommandLine) -> None:
+    # However long the claim and this command take.
+    kstream.life.clock.ahead += timedelta(minutes=1)
+    code, lines = kstream.run("hold")
+    assert (code, lines) == (0, [f"orders: held; generation 1 (application_1_0001) is RUNNING{HORIZON}"])
+    report = kstream.life.reconcile()
+    assert (report.phase, report.succeeded, kstream.generations) == (Phase.HELD, True, [True])
+
+
+def test_hold_after_a_stop_was_begun_says_that_it_is_not_undone(kstream: CommandLine) -> None:
+    kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
+    kstream.life.clock.ahead += timedelta(minutes=1)
+    _, lines = kstream.run("hold")
+    assert lines == [
+        "orders: held; generation 1 (application_1_0001) is RUNNING; "
+        f"its stop was begun before, may still end it, and it then stays dead{HORIZON}"
+    ]
+
+
+def test_hold_after_a_stop_says_that_the_generation_is_dead_and_is_no_success(
+    kstream: CommandLine,
+) -> None:
+    kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
+    kstream.life.yarn.end("application_1_0001", ApplicationState.KILLED)
+    assert kstream.run("hold") == (0, ["orders: held; generation 1 is dead, stopped before, and stays dead"])
+    report = kstream.life.reconcile()
+    assert (report.phase, report.succeeded, kstream.generations) == (Phase.HELD, False, [False])
+    assert "generation 1 is dead, stopped before, and stays dead" in report.why
+
+
+def test_hold_stands_though_nobody_can_see_what_it_left(kstream: CommandLine) -> None:
+    def away(request: str, about: str) -> None:
+        raise Unavailable("no ResourceManager is active")
+
+    kstream.life.yarn.at_request = away
+    code, lines = kstream.run("hold")
+    assert (code, lines) == (0, ["orders: held; how it stands can't be seen now: no ResourceManager is active"])
+    assert desired_of(kstream.life).state is DesiredState.HELD
+
+
+def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(kstream: CommandLine) -> None:
+    kstream.life.request_restart()
+    kstream.life.engine.at_preflight = lambda: kstream.run("hold")
+    report = kstream.life.reconcile()
+    assert (report.phase, kstream.generations) == (Phase.HELD, [True])
+
+
+def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(at_first: CommandLine) -> None:
+    at_first.life.engine.at_preflight = lambda: at_first.run("stop", NEVER)
+    report = at_first.life.begin()
+    assert (report.phase, at_first.generations) == (Phase.STOPPED, [])
+    assert not any(name.startswith("gen-") for name in at_first.life.run.folder.names())
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> str:
+    """A declaration with another name and the checkpoint of the stream that runs."""
+    file = tmp_path / "copy.yaml"
+    file.write_text(yaml.safe_dump({**SPEC.to_mapping(), "name": "copy"}))
+    return str(file)
+
+
+def test_take_over_says_what_it_checked_and_whose_the_checkpoint_is_now(kstream: CommandLine, copy: str) -> None:
+    code, lines = kstream.run("take-over", copy, name="")
+    assert (code, kstream.generations) == (1, [True])
+    assert "is written by application_1_0001 of stream orders" in lines[-1]
+    kstream.life.yarn.end("application_1_0001")
+    code, lines = kstream.run("take-over", copy, "--reason", "orders is gone", "--look-for", "5s", name="")
+    assert (code, kstream.generations) == (0, [False])
+    assert "watching the checkpoints for 5s" in lines
+    assert lines[0].startswith("checked: /data/orders/checkpoint was of stream orders of state_dir /kstream on hdfs:")
+    assert "checked: applications of streamer that run and are of no stream: none" in lines
+    assert "/data/orders/checkpoint belongs to copy" in lines
+
+
+def test_a_dry_run_tells_that_the_checkpoint_is_anothers(kstream: CommandLine, copy: str) -> None:
+    code, lines = kstream.run("reconcile", copy, "--dry-run", name="")
+    assert (code, lines[0]) == (1, "submit: its first generation")
+    assert "/data/orders/checkpoint belongs to stream orders of state_dir /kstream" in lines[-1]
+
+
+def test_freeze_says_what_it_covers_until_when_and_what_falls_into_it(kstream: CommandLine) -> None:
+    kstream.life.clock.ahead += timedelta(days=6, hours=22)
+    code, lines = kstream.run("freeze", "--reason", "a new NameNode", "--for", "3h", name="")
+    assert code == 0
+    assert lines[0].startswith("every stream of /kstream on hdfs://simulated is frozen until ")
+    assert lines[0].endswith(": a new NameNode")
+    assert lines[1].startswith("orders: its credentials end in 2h")
+    assert len(lines) == 2
+    assert kstream.generations == [True]
+
+
+@pytest.mark.parametrize("lasts", ["0s", "8d", "soon"])
+def test_a_freeze_lasts_for_a_week_at_most(kstream: CommandLine, lasts: str) -> None:
+    code, lines = kstream.run("freeze", "--reason", "forever", "--for", lasts, name="")
+    assert (code, "--for" in lines[-1]) == (2, True)
+
+
+def test_status_shows_a_freeze(kstream: CommandLine) -> None:
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    _, lines = kstream.run("status")
+    assert any("every stream of /kstream" in line and "a new NameNode" in line for line in lines)
+    assert any("application_1_0001 is RUNNING" in line and "; frozen" in line for line in lines)
+    kstream.run("unfreeze", name="")
+    assert not any("frozen" in line for line in kstream.run("status")[1])
+
+
+def test_a_person_stops_a_stream_of_a_frozen_cluster_only_with_an_explicit_word(kstream: CommandLine) -> None:
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("stop")
+    assert (code, kstream.generations) == (1, [True])
+    assert "a new NameNode; give --despite-freeze to do it all the same" in lines[-1]
+    assert kstream.life.watch().word is None, "no word stands that would stop it when the freeze ends"
+    assert kstream.run("stop", "--despite-freeze")[0] == 0
+    assert kstream.generations == [False]
+
+
+@pytest.mark.parametrize("command", ["start", "restart"])
+def test_what_a_person_wants_now_of_a_frozen_cluster_is_not_done(kstream: CommandLine, command: str) -> None:
+    if command == "start":
+        stop(kstream.life)
+    before = kstream.generations
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run(command, "--now")
+    assert (code, kstream.generations) == (1, before)
+    assert "the cluster is frozen until" in lines[-1]
+    assert lines[-1].endswith("Retrying may help."), "a freeze ends by itself"
+    assert kstream.run(command)[0] == 0, "the word stands, and counts when the freeze ends"
+
+
+def test_a_freeze_that_cannot_be_read_ends_by_a_persons_word_alone(kstream: CommandLine) -> None:
+    kstream.life.request_restart()
+    path = order_path(ALL_STREAMS)
+    kstream.life.hdfs.write(path, "{")
+    for command in (("stop",), ("start", "--now")):
+        code, lines = kstream.run(*command)
+        assert (code, f"{path} of streamer can't be understood" in lines[-1]) == (1, True)
+        assert lines[-1].endswith("Retrying will not help.")
+
+
+@pytest.mark.parametrize(
+    ("diagnostics", "words", "advice"),
+    [
+        ("User application exited with status 1", "backing off: it is followed at", "Retrying may help."),
+        (
+            "Application application_1_0001 was killed by user mallory at 10.0.0.7",
+            "nothing starts it until `kstream streams start orders`",
+            "Retrying will not help.",
+        ),
+    ],
+)
+def test_a_reconcile_that_leaves_a_dead_stream_dead_is_no_success(
+    kstream: CommandLine, tmp_path: Path, diagnostics: str, words: str, advice: str
+) -> None:
+    """The first pauses are short and waited out in place."""
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    code, lines = 0, [""]
+    for _ in range(10):
+        if not code:
+            kstream.life.yarn.end(list(kstream.life.yarn.apps)[-1], ApplicationState.FAILED, diagnostics)
+            code, lines = kstream.run("reconcile", str(file), name="")
+    assert (code, any(kstream.generations)) == (1, False)
+    assert words in lines[-1]
+    assert lines[-1].endswith(advice)
+
+
+@pytest.mark.parametrize("wanted", [DesiredState.HELD, DesiredState.STOPPED])
+def test_a_reconcile_that_leaves_a_dead_stream_dead_as_a_person_wants_is_a_success(
+    kstream: CommandLine, tmp_path: Path, wanted: DesiredState
+) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    stop(kstream.life)
+    kstream.life.set_desired(wanted)
+    code, lines = kstream.run("reconcile", str(file), name="")
+    assert (code, kstream.generations) == (0, [False])
+    assert lines[-1].startswith(f"orders is {wanted}: ")
+
+
+def test_status_shows_what_runs_without_a_folder_and_the_command_for_it(kstream: CommandLine) -> None:
+    kstream.life.hdfs.delete(kstream.life.run.id.folder, recursive=True)
+    code, lines = kstream.run("status", name="")
+    assert (code, len(kstream.generations)) == (0, 1)
+    words = " ".join(" ".join(lines).replace("│", " ").split())
+    assert "/kstream has no folder of this stream" in words
+    assert "`kstream streams adopt SPEC.yaml --application-id application_1_0001` takes it up again" in words
+
+
+def test_status_fails_where_nothing_could_be_read_of_a_stream(kstream: CommandLine) -> None:
+    """A script asks the exit code; and a generation 0 would be none."""
+    assert kstream.run("status")[0] == 0
+    kstream.life.hdfs.write(f"{kstream.life.run.id.folder}/gen-000001", "{", overwrite=True)
+    code, lines = kstream.run("status")
+    assert code == 1
+    assert "can't be understood" in " ".join(lines)
+    code, printed = kstream.run("status", "--json", name="")
+    shown = json.loads("".join(printed))
+    assert (code, shown[SPEC.name]["step"], shown[SPEC.name]["generation"]) == (1, "unknown", None)
+
+
+def test_a_claim_of_a_newer_version_is_named_with_the_way_out(kstream: CommandLine) -> None:
+    """What its older generations left is the newer program's to tidy, and hides nothing of what is shown."""
+    folder = kstream.life.run.id.folder
+    kstream.life.hdfs.write(f"{folder}/push-000000-1767225600000-0", "{}")
+    kstream.life.hdfs.write(f"{folder}/gen-000001", '{"version": 99, "nonce": "x"}', overwrite=True)
+    code, lines = kstream.run("status")
+    assert code == 0
+    assert "its claim is of version 99, and this program reads 3" in " ".join(" ".join(lines).split())
+    code, lines = kstream.run("stop")
+    assert code == 2
+    assert "use that version, or end what runs with `yarn application -kill`" in " ".join(lines)
+
+
+def test_status_shows_what_the_doctor_expects_of_a_stream_with_its_date(kstream: CommandLine) -> None:
+    kstream.foretold = {SPEC.name: FORETOLD}
+    code, lines = kstream.run("status")
+    assert code == 0
+    assert FORETOLD[0] in " ".join(lines)
+    _, printed = kstream.run("status", "--json")
+    assert json.loads("".join(printed))[SPEC.name]["foretold"] == list(FORETOLD)
+
+
+def test_unfreeze_says_what_it_lifted(kstream: CommandLine) -> None:
+    assert kstream.run("unfreeze", name="")[1] == [
+        "/kstream on hdfs://simulated is not frozen any longer; it was not frozen"
+    ]
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("unfreeze", "--reason", "it is there", name="")
+    assert (code, lines[0].endswith(": a new NameNode")) == (0, True)
+
+
+def test_a_dry_run_tells_that_its_first_step_waits(kstream: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    kstream.life.request_restart()
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
+    assert (code, kstream.generations) == (0, [True])
+    assert "its stop waits for the end of the freeze" in lines[0]
+    assert lines[-1].endswith(": a new NameNode")
+
+
+def test_an_adopted_job_is_not_known_to_write_its_checkpoint(at_first: CommandLine, tmp_path: Path) -> None:
+    """A person named it, and YARN does not tell which folders a job writes."""
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    job = at_first.life.yarn.start(frozenset())
+    code, lines = at_first.run("adopt", str(file), "--application-id", job.id, name="")
+    assert (code, lines[0]) == (0, f"{job.id} is generation 1 of orders")
+    (checkpoint,) = SPEC.checkpoints
+    assert lines[1].startswith(f"nothing shows that it writes {checkpoint} until a commit comes")
+
+
+def test_another_users_job_is_adopted_by_an_option_that_names_the_user(at_first: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    job = at_first.life.yarn.start(frozenset(), user="alice")
+    command = ("adopt", str(file), "--application-id", job.id)
+    code, lines = at_first.run(*command, name="")
+    assert (code, "--of-user alice" in lines[-1]) == (1, True)
+    code, lines = at_first.run(*command, "--of-user", "alice", name="")
+    assert (code, lines[0]) == (0, f"{job.id} is generation 1 of orders")
+
+
+def test_a_dry_run_names_the_tokens_whose_end_nobody_counts(kstream: CommandLine, tmp_path: Path) -> None:
+    spec = replace(SPEC, conf={"spark.sql.catalogImplementation": "hive"})
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(spec.to_mapping()))
+    code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
+    assert (code, kstream.generations) == (0, [True])
+    assert any(line.startswith("its conf names the Hive metastore") for line in lines)

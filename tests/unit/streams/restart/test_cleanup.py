@@ -1,0 +1,139 @@
+"""What crashed writers and dead applications leave is removed once: nothing fresh, nothing twice.
+
+HDFS is simulated: its requests are counted, and its clock jumps an hour ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.contract import claim_file, cleaned_marker, is_cleaned_marker, is_draft
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from tests.simulated.life import Life
+from tests.simulated.servers import SimHdfs
+
+DRAFTS = (
+    ".claim-0123456789ab",
+    ".fence-0123456789ab",
+    ".stop-000001.0123456789abcdef0123456789abcdef",
+    ".started-000001.0123456789abcdef0123456789abcdef.tmp",
+    ".failed-000001.0123456789abcdef0123456789abcdef.tmp",
+    ".accepted-000002.0123456789abcdef0123456789abcdef",
+    ".reached-000001.0123456789abcdef0123456789abcdef",
+    ".check-0123456789ab.first",
+)
+
+
+@dataclass
+class Counting(SimHdfs):
+    """It remembers what it was asked to delete, and refuses to delete some names."""
+
+    deleted: list[str] = field(default_factory=list)
+    denied: str = "no such name"
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        self.deleted.append(path)
+        if self.denied in path:
+            raise Denied("sticky bit")
+        return super().delete(path, recursive=recursive)
+
+
+@pytest.fixture
+def hdfs(life: Life) -> Counting:
+    hdfs = Counting(life.clock)
+    life.use(hdfs)
+    life.begin()
+    return hdfs
+
+
+def write(life: Life, name: str) -> str:
+    life.hdfs.write(f"{life.run.id.folder}/{name}", "half a word")
+    return name
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_a_draft_of_a_crashed_writer_is_removed_after_an_hour(life: Life, hdfs: Counting, name: str) -> None:
+    write(life, name)
+    life.clock.ahead += timedelta(minutes=59)
+    life.reconcile()
+    assert name in life.run.folder.names()
+    life.clock.ahead += timedelta(minutes=2)
+    life.reconcile()
+    assert name not in life.run.folder.names()
+
+
+def test_a_fresh_draft_beside_an_old_one_stays(life: Life, hdfs: Counting) -> None:
+    old = write(life, DRAFTS[0])
+    life.clock.ahead += timedelta(hours=2)
+    fresh = write(life, ".claim-ba9876543210")
+    life.reconcile()
+    assert {name for name in life.run.folder.names() if is_draft(name)} == {fresh} != {old}
+
+
+@pytest.mark.parametrize("name", [".trash", ".claims", "notes.txt", ".Trash-1", "gen-000001.bak"])
+def test_what_is_none_of_ours_stays(life: Life, hdfs: Counting, name: str) -> None:
+    write(life, name)
+    life.clock.ahead += timedelta(days=2)
+    life.reconcile()
+    assert name in life.run.folder.names()
+
+
+def test_an_application_is_cleaned_up_after_once(life: Life, hdfs: Counting) -> None:
+    life.request_restart()
+    assert "deleted /tmp/fake/application_1_0001" in str(life.reconcile().done)
+    hdfs.deleted.clear()
+    for _ in range(3):
+        life.reconcile()
+    assert hdfs.deleted == []
+
+
+def test_a_late_application_of_a_generation_is_cleaned_up_after_as_well(life: Life, hdfs: Counting) -> None:
+    """It arrived after its generation was given up, and failed without its fence: its keytab lies there."""
+    life.request_restart()
+    life.reconcile()
+    late = life.yarn.start(frozenset(life.run.id.tags(1)))
+    hdfs.write(f"/tmp/fake/{late.id}/job.graph", "with a keytab in it")
+    life.yarn.end(late.id)
+    assert f"deleted /tmp/fake/{late.id}" in str(life.reconcile().done)
+
+
+def test_what_could_not_be_deleted_is_tried_again(life: Life, hdfs: Counting) -> None:
+    life.request_restart()
+    hdfs.denied = "/tmp/fake"
+    life.reconcile()
+    assert cleaned_marker("application_1_0001") not in life.run.folder.names()
+    hdfs.denied = "no such name"
+    assert "deleted /tmp/fake/application_1_0001" in str(life.reconcile().done)
+
+
+def test_markers_go_when_the_resourcemanager_forgets_their_applications(life: Life, hdfs: Counting) -> None:
+    life.request_restart()
+    life.reconcile()
+    assert any(is_cleaned_marker(name) for name in life.run.folder.names())
+    del life.yarn.apps["application_1_0001"]
+    life.reconcile()
+    assert not any(is_cleaned_marker(name) for name in life.run.folder.names())
+
+
+def test_a_file_of_another_user_that_may_not_be_deleted_stops_no_clean_up(life: Life, hdfs: Counting) -> None:
+    """A person without the stream's own rights wrote it, into a folder that only its writers clear."""
+    theirs = write(life, ".accepted-000002.0123456789abcdef0123456789abcdef")
+    ours = write(life, ".claim-0123456789ab")
+    life.clock.ahead += timedelta(hours=2)
+    hdfs.denied = theirs
+    assert life.reconcile().phase is Phase.RUNNING
+    assert theirs in life.run.folder.names()
+    assert ours not in life.run.folder.names()
+
+
+def test_after_many_generations_ten_claims_are_left(life: Life, hdfs: Counting) -> None:
+    for _ in range(14):
+        life.request_restart()
+        life.reconcile(Mode.ENSURE)
+    claims = sorted(name for name in life.run.folder.names() if name.startswith("gen-"))
+    assert claims == [claim_file(number) for number in range(6, 16)]

@@ -1,0 +1,45 @@
+"""What a checkpoint says of Kafka's topics, and what waits beyond."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.kafka import Backlog, KafkaPolicy, backlog, planned_offsets
+from airflow_kstream.model.streams.stream import StreamSpec
+from tests.simulated.yarn import TICKET_SPEC
+
+METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
+
+
+def offsets_file(*sources: str) -> str:
+    return "\n".join(("v1", METADATA, *sources))
+
+
+def test_the_offsets_of_each_kafka_source_are_read_and_no_others() -> None:
+    kafka = '{"events":{"0":42,"1":7},"clicks":{"0":3}}', '{"other":{"0":1}}'
+    text = offsets_file(*kafka, "1234", '{"logOffset":5}', "-")
+    assert planned_offsets(text) == {"events": {0: 42, 1: 7}, "clicks": {0: 3}, "other": {0: 1}}
+    assert planned_offsets(offsets_file("1234")) == {}
+    assert planned_offsets("") == {}
+
+
+def test_of_a_topic_that_is_read_twice_the_source_that_is_behind_counts() -> None:
+    assert planned_offsets(offsets_file('{"events":{"0":42}}', '{"events":{"0":40}}')) == {"events": {0: 40}}
+
+
+def test_what_waits_is_counted_by_partition_and_unknown_ends_count_for_nothing() -> None:
+    planned = {"events": {0: 42, 1: 7}, "clicks": {0: 3}}
+    assert backlog(planned, {"events": {0: 50, 1: 7}, "clicks": {0: 3}}) == Backlog(8, ("events",))
+    assert backlog(planned, {"events": {0: 42}}) == Backlog(0)
+    # A topic that was deleted and made again begins at zero.
+    assert backlog(planned, {"events": {0: 1, 1: 9}}) == Backlog(2, ("events",))
+
+
+def test_brokers_are_host_and_port_and_the_refusal_shows_no_password() -> None:
+    declared = TICKET_SPEC.to_mapping() | {"kafka": {"bootstrap_servers": "broker1:9092,broker2:9092"}}
+    assert StreamSpec.from_mapping(declared).kafka == KafkaPolicy("broker1:9092,broker2:9092")
+    for wrong in ("broker1", "broker1:9092,", "kafka://broker1:9092", "broker1:9092,broker1:9092", "a:b@broker:9092"):
+        with pytest.raises(InvalidInput, match="host:port, several with commas between them") as refused:
+            StreamSpec.from_mapping(declared | {"kafka": {"bootstrap_servers": wrong}})
+        assert "a:b@" not in str(refused.value)
