@@ -30,9 +30,9 @@ from airflow_kstream.demo.airflow_settings import (
     merged,
     small_machine,
 )
-from airflow_kstream.demo.process_tree import Child, log_tail
-from airflow_kstream.demo.supervisor import ProcessSupervisor
+from airflow_kstream.demo.supervisor import Child, ProcessSupervisor
 from airflow_kstream.minicluster.ports import free_ports
+from airflow_kstream.minicluster.processes import Launch, log_tail
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 
 _USER = "admin"
@@ -104,11 +104,13 @@ class AirflowHome:
         """Return the components for the supervisor to run, the slowest to start first."""
         return tuple(
             Child(
-                name=name,
-                argv=(sys.executable, "-m", "airflow", *(word.format(ports=self.ports) for word in command)),
-                log_file=self._logs / f"{name}.log",
-                env=self.environment(),
-                cwd=self.root,
+                name,
+                Launch(
+                    (sys.executable, "-m", "airflow", *(word.format(ports=self.ports) for word in command)),
+                    self.environment(),
+                    folder=self.root,
+                    output=self._logs / f"{name}.log",
+                ),
                 grace=_GRACE,
             )
             for name, command in _COMPONENTS.items()

@@ -24,9 +24,9 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.config import CONNECTION, STREAMER, SUPERVISOR, TOPIC, DemoConfig
 from airflow_kstream.demo.console import DemoConsole
-from airflow_kstream.demo.process_tree import Child
-from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, SupervisorEvent
+from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, SupervisorEvent
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.processes import Launch
 from airflow_kstream.model.errors import MiniclusterError
 from airflow_kstream.model.streams.stream import StreamSpec
 
@@ -75,13 +75,13 @@ class Shipper:
         stack.callback(self._supervisor.stop)
         settings = environment.root / "shipper.json"
         settings.write_text(json.dumps(_shipping(environment.minicluster)))
-        argv = (sys.executable, "-m", "airflow_kstream.demo.shipping.shipper", "--settings", str(settings))
+        argv = (sys.executable, "-m", "airflow_kstream.demo.shipper", "--settings", str(settings))
         env = {
             "PATH": os.environ["PATH"],
             "KRB5_CONFIG": str(environment.minicluster.krb5_conf),
             "PYTHONUNBUFFERED": "1",
         }
-        self._supervisor.start(Child("shipper", argv, self._log, env, grace=30))
+        self._supervisor.start(Child("shipper", Launch(argv, env, environment.root, self._log), grace=30))
 
     def finish(self) -> Mapping[str, int]:
         """Let it ship all complete lines, stop it, and return the byte up to which each file was shipped."""

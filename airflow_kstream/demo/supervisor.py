@@ -1,32 +1,45 @@
 """A small process supervisor: starts named children, respawns what dies, and leaves nothing behind.
 
 Between the supervisor and each child is a reaper (`reaper.py`), which ends the child's whole tree when the supervisor
-stops or dies, by any signal. The supervisor is for a handful of long-running services on one machine; it is no init
+stops or dies, by any signal. The supervisor is for a handful of long-running services on one machine; it is not an init
 system: it knows no dependencies between children and does not check their health.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-from airflow_kstream.demo.process_tree import Child, ProcessTree, log_tail
+from airflow_kstream.minicluster.processes import Launch, log_tail
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
 
-__all__ = ["Child", "Happening", "ProcessSupervisor", "RespawnLimits", "SupervisorEvent"]
+_REAPER = Path(__file__).with_name("reaper.py")
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A program to run. `grace` is the time between SIGTERM and SIGKILL, in seconds."""
+
+    name: str
+    launch: Launch
+    grace: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,56 @@ def _exit_in_words(code: int) -> str:
     return f"killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
 
 
+class _Tree:
+    """One run of a child: its reaper, the child, and everything below. The constructor starts it; raises OSError."""
+
+    def __init__(self, child: Child) -> None:
+        self._released = threading.Lock()
+        read_fd, self._hold_fd = os.pipe()
+        try:
+            reaper = (sys.executable, "-P", str(_REAPER), str(read_fd), str(child.grace))
+            self._process = child.launch.start(reaper, (read_fd,))
+        except OSError:
+            self.release()
+            raise
+        finally:
+            os.close(read_fd)
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self._process.wait(timeout)
+
+    def release(self) -> None:
+        """Ask the reaper to end the tree; it also does so when this process ends, which closes the pipe."""
+        if self._released.acquire(blocking=False):
+            os.close(self._hold_fd)
+
+    def processes(self) -> list[psutil.Process]:
+        try:
+            return psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def crash(self) -> list[int]:
+        """SIGKILL everything below the reaper, as if a machine had lost power; return the process ids."""
+        frozen: set[psutil.Process] = set()
+        # Freeze them first: none may see another one die and still write to a database.
+        while running := set(self.processes()) - frozen:
+            for process in running:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            frozen |= running
+        for process in frozen:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(list(frozen), timeout=5)
+        return sorted(process.pid for process in frozen)
+
+    def destroy(self) -> None:
+        self.crash()
+        self._process.kill()
+        self._process.wait()
+
+
 class _Kept:
     """A child with the thread that respawns it."""
 
@@ -74,7 +137,7 @@ class _Kept:
         self._stopping = threading.Event()
         self._crash_ordered = False
         self._deaths: deque[float] = deque()
-        self._tree = ProcessTree(child)
+        self._tree = _Tree(child)
         self._thread = threading.Thread(target=self._keep, name=f"supervisor-{child.name}", daemon=True)
 
     def start(self) -> None:
@@ -102,8 +165,8 @@ class _Kept:
             self._deaths.popleft()
         if len(self._deaths) <= self._limits.per_minute:
             return False
-        tail = log_tail(self.child.log_file)
-        self.gave_up = f"died {len(self._deaths)} times within a minute; the end of {self.child.log_file}:\n{tail}"
+        tail = log_tail(self.child.launch.output)
+        self.gave_up = f"died {len(self._deaths)} times within a minute; the end of {self.child.launch.output}:\n{tail}"
         self._tell(SupervisorEvent(Happening.GAVE_UP, self.child.name, self.gave_up))
         return True
 
@@ -112,7 +175,7 @@ class _Kept:
         with self._lock:
             if self._stopping.is_set():
                 return False
-            self._tree = ProcessTree(self.child)
+            self._tree = _Tree(self.child)
         self._tell(SupervisorEvent(Happening.RESPAWNED, self.child.name))
         return True
 

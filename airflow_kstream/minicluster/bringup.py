@@ -46,7 +46,7 @@ class Preparation:
 
 def begin(plan: MiniclusterConfig) -> Site:
     """Lay out folders, ports and configuration. Raises MiniclusterError: when a minicluster runs in the folder, or it
-    is no folder for one."""
+    is not a folder for one."""
     folders = Folders(plan.root)
     if processes(folders):
         raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")

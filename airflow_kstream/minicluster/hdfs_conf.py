@@ -60,7 +60,7 @@ def high_availability(site: Site) -> Settings:
         "dfs.journalnode.edits.dir": site.folders.data / "journal",
         "dfs.journalnode.rpc-address": journal,
         f"dfs.journalnode.{site.scheme}-address": site.address("journalnode-web"),
-        # A NameNode ends itself when the journal is silent for longer; on a laptop that is no sign of anything.
+        # A NameNode ends itself when the journal is silent for longer; on a laptop that is not a sign of anything.
         "dfs.qjournal.write-txns.timeout.ms": 120_000,
         "dfs.qjournal.start-segment.timeout.ms": 120_000,
         "dfs.qjournal.finalize-segment.timeout.ms": 120_000,

@@ -83,18 +83,18 @@ class Kdc:
         password = secrets.token_urlsafe(24)
         self._run([tool("kdb5_util"), "create", "-s", "-r", self.plan.realm], f"{password}\n{password}\n")
         services = [f"ktadd -norandkey -k {self.folders.service_keytab} {name}" for name in SERVICES]
-        self._administer([*_additions((*SERVICES, *USERS)), *services, *self._keytab_lines(USERS)])
+        self.administer([*_additions((*SERVICES, *USERS)), *services, *self._keytab_lines(USERS)])
         self._require_keytabs(USERS)
 
     def add(self, *names: str) -> None:
         """Add principals, each with a random key and a keytab. Raises MiniclusterError: when the KDC refuses one."""
-        self._administer([*_additions(names), *self._keytab_lines(names)])
+        self.administer([*_additions(names), *self._keytab_lines(names)])
         self._require_keytabs(names)
 
     def rotate(self, name: str) -> None:
         """Give the principal a new key; its keytab holds only that one. Tickets stay valid until they expire."""
         successor = self.keytab(name).with_suffix(".next")
-        self._administer([f"ktadd -k {successor} {name}"])
+        self.administer([f"ktadd -k {successor} {name}"])
         successor.replace(self.keytab(name))
 
     def change_key(self, name: str, *options: str) -> None:
@@ -102,21 +102,13 @@ class Kdc:
 
         `options` are those of kadmin's `cpw`: -keepold, -e aes128-cts-hmac-sha1-96:normal ...
         """
-        self._administer([f"cpw -randkey {' '.join(options)} {name}"])
+        self.administer([f"cpw -randkey {' '.join(options)} {name}"])
 
     def export(self, name: str) -> None:
         """Replace the principal's keytab, atomically, with one that holds only its present key."""
         successor = self.keytab(name).with_suffix(".next")
-        self._administer([f"ktadd -norandkey -k {successor} {name}"])
+        self.administer([f"ktadd -norandkey -k {successor} {name}"])
         successor.replace(self.keytab(name))
-
-    def modify(self, name: str, *options: str) -> None:
-        """Modify the principal with options of `modprinc`: -allow_tix, -expire yesterday, -pwexpire never ..."""
-        self._administer([f"modprinc {' '.join(options)} {name}"])
-
-    def rename(self, name: str, successor: str) -> None:
-        """Rename the principal. Its key does not change, and a password's salt stays that of the first name."""
-        self._administer([f"renprinc -force {name} {successor}"])
 
     def keytab(self, name: str) -> Path:
         return self.folders.keytabs / f"{name.replace('/', '_')}.keytab"
@@ -139,7 +131,7 @@ class Kdc:
         options = f'-maxlife "{life.total_seconds():.0f} seconds"'
         if renewable is not None:
             options += f' -maxrenewlife "{renewable.total_seconds():.0f} seconds"'
-        self._administer([f"modprinc {options} {name}"])
+        self.administer([f"modprinc {options} {name}"])
 
     def _write_configuration(self) -> None:
         values = {
@@ -156,7 +148,8 @@ class Kdc:
     def _keytab_lines(self, names: Iterable[str]) -> list[str]:
         return [f"ktadd -norandkey -k {self.keytab(name)} {name}" for name in names]
 
-    def _administer(self, lines: Iterable[str]) -> None:
+    def administer(self, lines: Iterable[str]) -> None:
+        """Give kadmin these commands. One that fails raises nothing: kadmin.local exits with 0 all the same."""
         self._run([tool("kadmin.local"), "-r", self.plan.realm], "\n".join(lines) + "\n")
 
     def _run(self, command: list[str], text: str) -> None:

@@ -183,7 +183,7 @@ class Minicluster:
         """Run the command `hdfs`: dfs, dfsadmin, haadmin, fsck, crypto or debug, with its arguments."""
         command, *rest = arguments
         if command not in hdfs.COMMANDS:
-            raise InvalidInput(f"{command!r} is no command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")
+            raise InvalidInput(f"{command!r} is not a command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")
         return self.hadoop_main(hdfs.COMMANDS[command], *rest, as_=as_, stdin=stdin)
 
     def hadoop_main(

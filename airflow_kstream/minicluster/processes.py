@@ -1,4 +1,4 @@
-"""Daemons as processes: detached from their starter, identified by pid and start time, ended by pid."""
+"""Processes that are started in sessions of their own; daemons among them outlive their starter, and end by pid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,8 @@ _GRACE_SECONDS = 4.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _STOP_SECONDS = 10.0
+_TAIL_BYTES = 8192
+_TAIL_LINES = 15
 _STILL = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 
 
@@ -93,31 +95,53 @@ def _stands_still(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True)
 class Launch:
-    """The command, environment and folders of a daemon."""
+    """The command, whole environment and folder of a process; only its user may read its `output`.
+
+    Put secrets into `environment` or a file, never into `command`, which every user of the machine can read.
+    """
 
     command: Sequence[str]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     folder: Path
     output: Path
 
+    def start(self, under: Sequence[str] = (), pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        """Start it in a session of its own, so that no signal for its starter reaches it.
+
+        `under` is the command of a program that runs it, and gets these open files. Raises OSError: when the program or
+        the output can't be opened.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            return subprocess.Popen(
+                [*under, *self.command],
+                env=dict(self.environment),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+
 
 def spawn(launch: Launch) -> Identity:
-    """Start a daemon in a session of its own, so that neither a signal nor the end of its starter reaches it."""
-    launch.folder.mkdir(parents=True, exist_ok=True)
-    with launch.output.open("ab") as output:
-        child = subprocess.Popen(
-            launch.command,
-            env=dict(launch.environment),
-            cwd=launch.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    """Start a daemon, which outlives its starter."""
+    child = launch.start()
     identity = Identity.of(child.pid)
-    # No process waits for it: it outlives its starter, and a dead one is recognised as a zombie until it is reaped.
+    # No process waits for it: a dead one is recognised as a zombie until it is reaped.
     child.returncode = 0
     return identity
+
+
+def log_tail(path: Path) -> str:
+    """Return the last lines of a log, an empty string if there is none."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return "\n".join(stream.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
+    except FileNotFoundError:
+        return ""
 
 
 def below(*folders: Path) -> list[Identity]:

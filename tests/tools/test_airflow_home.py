@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
-from airflow_kstream.demo.airflow_api import AirflowApi, Connection, Login, TaskRef
+from airflow_kstream.demo.airflow_api import AirflowApi, Connection, Login
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings, as_cfg, generated_secrets
 from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, RespawnLimits, SupervisorEvent
+from airflow_kstream.minicluster.processes import Launch
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
@@ -24,6 +25,7 @@ from airflow_kstream.model.errors import (
     NotFound,
     Unavailable,
 )
+from tests.live.airflow_api import LiveApi, TaskRef
 
 Answer = TypeVar("Answer")
 DAGS = ("deferred", "working", "failing")
@@ -132,8 +134,8 @@ def running_airflow(home: AirflowHome, events: list[SupervisorEvent]) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def api(home: AirflowHome, running_airflow: ProcessSupervisor) -> Iterator[AirflowApi]:
-    api = home.api()
+def api(home: AirflowHome, running_airflow: ProcessSupervisor) -> Iterator[LiveApi]:
+    api = LiveApi.of(home)
     eventually(lambda: set(DAGS) <= set(api.dag_ids()))
     for dag_id in DAGS:
         api.unpause_dag(dag_id)
@@ -141,7 +143,7 @@ def api(home: AirflowHome, running_airflow: ProcessSupervisor) -> Iterator[Airfl
     api.close()
 
 
-def start_deferred(api: AirflowApi, path: Path) -> TaskRef:
+def start_deferred(api: LiveApi, path: Path) -> TaskRef:
     ref = TaskRef("deferred", api.trigger_dag_run("deferred", {"path": str(path)}), "wait")
     eventually(lambda: api.task_instance(ref).state == "deferred")
     return ref
@@ -210,7 +212,7 @@ def test_a_database_that_cannot_be_made_is_an_error_with_the_reason(dags_folder:
 
 
 def test_a_component_that_cannot_start_is_named_with_the_end_of_its_log(home: AirflowHome, tmp_path: Path) -> None:
-    broken = Child("scheduler", ("bash", "-c", "echo the disk is full; exit 1"), tmp_path / "log", env={})
+    broken = Child("scheduler", Launch(("bash", "-c", "echo the disk is full; exit 1"), {}, tmp_path, tmp_path / "log"))
 
     with ProcessSupervisor(limits=RespawnLimits(backoff=0, per_minute=1)) as supervisor:
         supervisor.start(broken)
@@ -221,14 +223,14 @@ def test_a_component_that_cannot_start_is_named_with_the_end_of_its_log(home: Ai
 # --- components that run
 
 
-def test_every_component_is_healthy(api: AirflowApi) -> None:
+def test_every_component_is_healthy(api: LiveApi) -> None:
     healthy = dict.fromkeys(["metadatabase", "scheduler", "triggerer", "dag_processor"], "healthy")
     # Health is the age of a heartbeat: a component that was delayed for a moment is healthy a moment later.
     eventually(lambda: api.health() == healthy)
 
 
 def test_everything_listens_on_loopback_only(
-    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
+    api: LiveApi, home: AirflowHome, running_airflow: ProcessSupervisor
 ) -> None:
     listening = [
         address
@@ -243,9 +245,7 @@ def test_everything_listens_on_loopback_only(
     }
 
 
-def test_no_secret_is_in_any_command_line(
-    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
-) -> None:
+def test_no_secret_is_in_any_command_line(api: LiveApi, home: AirflowHome, running_airflow: ProcessSupervisor) -> None:
     secrets = [home.login.password, *(line.split(" = ")[1] for line in _key_lines(home))]
     commands = [
         command
@@ -280,25 +280,25 @@ def _key_lines(home: AirflowHome) -> list[str]:
     return [line for line in (home.root / "airflow.cfg").read_text().splitlines() if line.startswith(keys)]
 
 
-def test_a_connection_is_there_for_a_person_to_see_and_its_keytab_is_masked(api: AirflowApi) -> None:
+def test_a_connection_is_there_for_a_person_to_see_and_its_keytab_is_masked(api: LiveApi) -> None:
     connection = Connection("cluster", "kstream", password="a2V5dGFi" * 8, extra={"principal": "watcher@EXAMPLE.COM"})
 
     api.put_connection(connection)
     api.put_connection(connection)
 
-    shown = str(api._call("GET", "/connections/cluster"))
+    shown = str(api.call("GET", "/connections/cluster"))
     assert "watcher@EXAMPLE.COM" in shown
     assert "a2V5dGFi" not in shown
 
 
-def test_a_broken_dag_file_is_reported(api: AirflowApi) -> None:
+def test_a_broken_dag_file_is_reported(api: LiveApi) -> None:
     [failure] = eventually(api.import_errors)
 
     assert failure.filename.endswith("broken.py")
     assert "a broken file" in failure.stack_trace
 
 
-def test_errors_are_ours(api: AirflowApi, home: AirflowHome) -> None:
+def test_errors_are_ours(api: LiveApi, home: AirflowHome) -> None:
     run_id = api.trigger_dag_run("deferred", run_id="twice")
 
     with pytest.raises(Conflict):
@@ -313,7 +313,7 @@ def test_errors_are_ours(api: AirflowApi, home: AirflowHome) -> None:
         AirflowApi("http://127.0.0.1:1", home.login).health()
 
 
-def test_the_links_of_a_deferred_task_lead_to_its_application(api: AirflowApi, tmp_path: Path) -> None:
+def test_the_links_of_a_deferred_task_lead_to_its_application(api: LiveApi, tmp_path: Path) -> None:
     ref = start_deferred(api, tmp_path / "file")
 
     address = "https://rm.example.com/cluster/app/application_1_0001"
@@ -322,7 +322,7 @@ def test_the_links_of_a_deferred_task_lead_to_its_application(api: AirflowApi, t
     eventually(lambda: "Pausing task as DEFERRED" in api.task_log(ref, 1))
 
 
-def test_clearing_starts_a_deferred_task_again_and_marking_ends_it(api: AirflowApi, tmp_path: Path) -> None:
+def test_clearing_starts_a_deferred_task_again_and_marking_ends_it(api: LiveApi, tmp_path: Path) -> None:
     ref = start_deferred(api, tmp_path / "file")
 
     api.clear(ref)
@@ -333,7 +333,7 @@ def test_clearing_starts_a_deferred_task_again_and_marking_ends_it(api: AirflowA
     assert eventually(lambda: api.dag_run_state(ref.dag_id, ref.run_id) == "success")
 
 
-def test_the_log_of_a_failed_task_says_why(api: AirflowApi) -> None:
+def test_the_log_of_a_failed_task_says_why(api: LiveApi) -> None:
     ref = TaskRef("failing", api.trigger_dag_run("failing"), "fail")
 
     eventually(lambda: api.dag_run_state(ref.dag_id, ref.run_id) == "failed")
@@ -346,7 +346,7 @@ def test_the_log_of_a_failed_task_says_why(api: AirflowApi) -> None:
 
 
 def test_a_deferred_task_outlives_the_crash_of_triggerer_and_scheduler(
-    api: AirflowApi, running_airflow: ProcessSupervisor, events: list[SupervisorEvent], tmp_path: Path
+    api: LiveApi, running_airflow: ProcessSupervisor, events: list[SupervisorEvent], tmp_path: Path
 ) -> None:
     ref = start_deferred(api, tmp_path / "file")
     before = len(respawned(events))
@@ -366,7 +366,7 @@ def respawned(events: list[SupervisorEvent]) -> list[str]:
 
 
 def test_a_running_task_that_dies_with_its_scheduler_is_run_again(
-    api: AirflowApi, running_airflow: ProcessSupervisor, tmp_path: Path
+    api: LiveApi, running_airflow: ProcessSupervisor, tmp_path: Path
 ) -> None:
     ref = TaskRef("working", api.trigger_dag_run("working", {"path": str(tmp_path / "pid")}), "work")
     worker = int(eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
@@ -380,7 +380,7 @@ def test_a_running_task_that_dies_with_its_scheduler_is_run_again(
 
 
 def test_the_client_logs_in_again_after_a_crash_of_the_server(
-    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
+    api: LiveApi, home: AirflowHome, running_airflow: ProcessSupervisor
 ) -> None:
     running_airflow.kill("api-server")
 

@@ -183,10 +183,9 @@ def test_a_line_without_a_time_is_a_row_like_any_other(spark: SparkSession) -> N
 
 def test_a_record_becomes_a_line_with_its_origin(spark: SparkSession) -> None:
     """The length counts bytes, including bytes that are not UTF-8."""
-    headers = [("file", bytearray(b"nn1")), ("byte_offset", bytearray(b"1234567890123"))]
     records = spark.createDataFrame(
-        [(bytearray(b"caf\xe9"), "events", 2, 77, headers)],
-        "value binary, topic string, partition int, offset long, headers array<struct<key: string, value: binary>>",
+        [(bytearray(b"nn1:1234567890123"), bytearray(b"caf\xe9"), "events", 2, 77)],
+        "key binary, value binary, topic string, partition int, offset long",
     )
     row = lines_of(records).first()
     assert row is not None
@@ -201,8 +200,7 @@ def test_a_record_becomes_a_line_with_its_origin(spark: SparkSession) -> None:
     }
 
 
-def test_kafka_is_read_with_a_keytab_and_committed_records_only() -> None:
+def test_kafka_is_read_with_a_keytab() -> None:
     words = "--bootstrap-servers b:1 --topic t --table x --checkpoint y --kafka-principal p@R --kafka-keytab ./k"
     options = kafka_options(arguments().parse_args(words.split()))
-    assert options["kafka.isolation.level"] == "read_committed"
     assert 'keyTab="./k" principal="p@R"' in options["kafka.sasl.jaas.config"]

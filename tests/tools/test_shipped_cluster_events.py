@@ -1,4 +1,4 @@
-"""The main job on the real cluster: its own daemons' logs through Kafka into a table, each line once."""
+"""The main job on the real cluster: its own daemons' logs through Kafka into a table, each record once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 import pytest
 
 from airflow_kstream.demo.jobs import cluster_events
-from airflow_kstream.demo.shipping.shipper import ShipperSettings
+from airflow_kstream.demo.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
 from airflow_kstream.model.streams.generation import DesiredState
@@ -73,7 +73,7 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
         finally:
             set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
             report = supervisor.run()
-    assert report.succeeded
+    assert report.job.succeeded
 
 
 def await_everything_so_far(supervisor: Reconciler, spec: StreamSpec, settings: ShipperSettings) -> None:
@@ -117,7 +117,8 @@ def rows_of(minicluster: Minicluster, spec: StreamSpec, folder: Path, **where: s
 def test_each_line_of_the_clusters_own_logs_becomes_one_row(
     minicluster: Minicluster, spec: StreamSpec, settings: ShipperSettings, tmp_path: Path
 ) -> None:
-    """The shipper is killed twice; the stream reads meanwhile. The table then knows the stream's own token."""
+    """The shipper is killed twice, and sends all lines again; the stream reads meanwhile, and the checker tells these
+    rows from any that the stream wrote twice. The table then knows the stream's own token."""
     with shipping(settings, tmp_path) as first, running(minicluster, spec) as supervisor:
         first.kill()
         with shipping(settings, tmp_path):
@@ -128,8 +129,10 @@ def test_each_line_of_the_clusters_own_logs_becomes_one_row(
         await_everything_so_far(supervisor, spec, settings)
         application = look(supervisor.session, spec).current
     findings = audited(minicluster, spec, settings, ends)
-    assert findings["expected"] == findings["found"] > 1000
+    assert findings["expected"] == findings["found"] - findings["repeated"] > 1000
+    assert findings["repeated"] > 0
     assert application is not None
-    (token,) = rows_of(minicluster, spec, tmp_path, kind="TOKEN_SUBMITTED", application=application.id)
+    rows = rows_of(minicluster, spec, tmp_path, kind="TOKEN_SUBMITTED", application=application.id)
+    (token,) = {(row["file"], row["byte_offset"]): row for row in rows}.values()
     assert token["owner"] == minicluster.principal("streamer")
     assert token["max_time"] - token["issue_time"] == minicluster.plan.max_lifetime

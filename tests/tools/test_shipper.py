@@ -1,4 +1,4 @@
-"""Lines into a topic, each exactly once, on a real broker that requires Kerberos."""
+"""Lines into a topic, each at least once under its own name, on a real broker that requires Kerberos."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from airflow_kstream.demo.shipping.shipper import LogShipper, Shipped, ShipperSettings
+from airflow_kstream.demo.shipper import LogShipper, ShipperSettings
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.errors import Conflict, CredentialError, InvalidInput
-from tests.live.shipping import committed, lines_of, settings_of, shipping
+from airflow_kstream.model.errors import CredentialError
+from tests.live.shipping import arrived, lines_of, settings_of, shipping
 from tests.live.streams import await_that
 
 
@@ -51,57 +52,40 @@ def being_written(path: Path, seed: int) -> Iterator[None]:
         daemon.join()
 
 
-def test_every_line_arrives_once_however_often_the_shipper_is_killed(settings: ShipperSettings, tmp_path: Path) -> None:
+def more_arrived(settings: ShipperSettings, before: int) -> bool:
+    return len(arrived(settings)) > before
+
+
+def test_every_line_arrives_however_often_the_shipper_is_killed(settings: ShipperSettings, tmp_path: Path) -> None:
     chance = random.Random(7)
     with being_written(settings.files["nn1"], 1), being_written(settings.files["nn2"], 2):
-        for _ in range(5):
+        for _ in range(3):
+            before = len(arrived(settings))
             with shipping(settings, tmp_path):
+                await_that(partial(more_arrived, settings, before), "it ships")
                 time.sleep(chance.uniform(0, 1.5))
     with shipping(settings, tmp_path) as last:
-        positions = last.stop()
-    arrived = committed(settings)
+        ends = last.stop()
+    lines = arrived(settings)
+    assert len(lines) > len(set(lines)), "some came again"
     for name, path in settings.files.items():
         expected = lines_of(name, path)
-        assert len(expected) > 1000
-        assert [line for line in arrived if line[0] == name] == expected
-        assert positions[name] == path.read_bytes().rfind(b"\n") + 1
+        assert len(expected) > 500
+        assert sorted({line for line in lines if line[0] == name}) == sorted(expected)
+        assert ends[name] == path.read_bytes().rfind(b"\n") + 1
 
 
-def test_a_line_waits_until_it_is_whole(settings: ShipperSettings) -> None:
+def test_a_line_waits_until_it_is_whole_and_comes_once(settings: ShipperSettings) -> None:
     path = settings.files["nn1"]
     with LogShipper(settings) as shipper:
         path.write_bytes(b"first\nsec")
-        assert shipper.ship_available() == Shipped(lines=1, size=5)
-        assert shipper.ship_available() == Shipped()
-        path.write_bytes(b"first\nsecond\n\n")
-        assert shipper.ship_available() == Shipped(lines=2, size=6)
-        assert shipper.positions() == {"nn1": 14, "nn2": 0}
-    assert committed(settings) == [("nn1", 0, b"first"), ("nn1", 6, b"second"), ("nn1", 13, b"")]
-
-
-def test_a_shipper_that_was_thought_dead_is_fenced(settings: ShipperSettings) -> None:
-    """It wakes up after its successor has started: it must neither ship nor continue."""
-    path = settings.files["nn1"]
-    path.write_bytes(b"first\n")
-    with LogShipper(settings) as sleeper, LogShipper(settings) as successor:
-        sleeper.ship_available()
-        successor.ship_available()
-        path.write_bytes(b"first\nsecond\n")
-        with pytest.raises(Conflict, match="another producer took over"):
-            sleeper.ship_available()
-        assert successor.ship_available() == Shipped(lines=1, size=6)
-    assert committed(settings) == lines_of("nn1", path)
-
-
-def test_a_rotated_file_is_refused_before_any_line_of_it_is_shipped(settings: ShipperSettings) -> None:
-    path = settings.files["nn1"]
-    path.write_bytes(b"first\n")
-    with LogShipper(settings) as shipper:
         shipper.ship_available()
-        path.write_bytes(b"a new file\n")
-        with pytest.raises(InvalidInput, match="rotated, truncated or replaced"):
-            shipper.ship_available()
-    assert committed(settings) == [("nn1", 0, b"first")]
+        shipper.ship_available()
+        assert shipper.ends == {"nn1": 6, "nn2": 0}
+        path.write_bytes(b"first\nsecond\n\n")
+        shipper.ship_available()
+        assert shipper.ends == {"nn1": 14, "nn2": 0}
+    assert arrived(settings) == [("nn1", 0, b"first"), ("nn1", 6, b"second"), ("nn1", 13, b"")]
 
 
 def test_brokers_that_are_away_are_waited_for(
@@ -111,14 +95,14 @@ def test_brokers_that_are_away_are_waited_for(
     path = settings.files["nn1"]
     path.write_bytes(b"first\n")
     with shipping(settings, tmp_path) as shipper:
-        await_that(lambda: len(committed(settings)) == 1, "the first line is there")
+        await_that(lambda: len(set(arrived(settings))) == 1, "the first line is there")
         minicluster.kill("kafka")
         with path.open("ab") as stream:
             stream.write(b"second\n")
         minicluster.start("kafka")
-        await_that(lambda: len(committed(settings)) == 2, "the second line is there")
+        await_that(lambda: len(set(arrived(settings))) == 2, "the second line is there")
         assert shipper.stop()["nn1"] == path.stat().st_size
-    assert committed(settings) == lines_of("nn1", path)
+    assert sorted(set(arrived(settings))) == lines_of("nn1", path)
 
 
 def test_a_keytab_without_the_principal_is_refused_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
@@ -127,10 +111,3 @@ def test_a_keytab_without_the_principal_is_refused_at_once(minicluster: Miniclus
         shipper.ship_available()
     assert refusal.value.principal == minicluster.principal("streamer")
     assert str(minicluster.keytab("watcher")) in str(refusal.value)
-
-
-def test_settings_with_a_wrong_field_are_refused_by_name(tmp_path: Path) -> None:
-    file = tmp_path / "shipper.json"
-    file.write_text('{"topic": "t", "server": "localhost:1"}')
-    with pytest.raises(InvalidInput, match="server"):
-        ShipperSettings.read(file)

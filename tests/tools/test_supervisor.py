@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, RespawnLimits, SupervisorEvent
+from airflow_kstream.minicluster.processes import Launch
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
 
 SLEEPER = (sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)")
@@ -81,13 +82,14 @@ def supervisor(diary: Diary) -> Iterator[ProcessSupervisor]:
 @pytest.fixture
 def child(tmp_path: Path) -> Callable[..., Child]:
     def build(name: str, argv: tuple[str, ...], grace: float = 5) -> Child:
-        return Child(name, argv, log_file=tmp_path / f"{name}.log", env=dict(os.environ), grace=grace)
+        return Child(name, Launch(argv, dict(os.environ), tmp_path, tmp_path / f"{name}.log"), grace)
 
     return build
 
 
 def awake(child: Child) -> Callable[[], bool]:
-    return lambda: child.log_file.exists() and "awake" in child.log_file.read_text()
+    log = child.launch.output
+    return lambda: log.exists() and "awake" in log.read_text()
 
 
 def test_a_child_runs_in_its_own_session_and_writes_a_private_log(
@@ -100,7 +102,7 @@ def test_a_child_runs_in_its_own_session_and_writes_a_private_log(
 
     [process] = supervisor.processes("sleeper")
     assert os.getsid(process.pid) == process.pid
-    assert sleeper.log_file.stat().st_mode & 0o777 == 0o600
+    assert sleeper.launch.output.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_child_that_dies_is_respawned(
@@ -275,6 +277,7 @@ import os, sys, time
 from pathlib import Path
 import psutil
 from airflow_kstream.demo.supervisor import Child, ProcessSupervisor
+from airflow_kstream.minicluster.processes import Launch
 
 # By their names: four are there for a moment while one of them is only about to become another.
 def grown_up(family):
@@ -284,7 +287,8 @@ def grown_up(family):
         return False
 
 with ProcessSupervisor() as supervisor:
-    supervisor.start(Child("family", tuple(sys.argv[2:]), Path(sys.argv[1]), dict(os.environ), grace=1))
+    log = Path(sys.argv[1])
+    supervisor.start(Child("family", Launch(sys.argv[2:], dict(os.environ), log.parent, log), grace=1))
     while not grown_up(tree := supervisor.processes("family")):
         time.sleep(0.02)
     print(*[process.pid for process in tree], flush=True)

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_kstream.demo.jobs.verify_events import LINE_SCHEMA, Findings, audit, lines_of
+from airflow_kstream.demo.jobs.verify_events import ROW_SCHEMA, Findings, audit, lines_of
 
 CONTENT = b"first\n\nthird line\nunfinished"
-ROWS = [("nn1", 0, 5), ("nn1", 6, 0), ("nn1", 7, 10)]
+LINES = [("nn1", 0, 5), ("nn1", 6, 0), ("nn1", 7, 10)]
+# File, byte offset and length; partition and offset in Kafka.
+Row = tuple[str, int, int, int, int]
+ROWS: list[Row] = [(*line, 0, offset) for offset, line in enumerate(LINES)]
+# The same lines, in records of their own.
+SENT_AGAIN: list[Row] = [(*line, 0, offset) for offset, line in enumerate(LINES[:2], len(LINES))]
 
 
 @pytest.fixture
@@ -20,21 +25,27 @@ def log_file(tmp_path: Path) -> Path:
     return path
 
 
-def audited(spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], end: int | None = None) -> Findings:
+def audited(spark: SparkSession, log_file: Path, rows: list[Row], end: int | None = None) -> Findings:
     """Run the checker on a real table with these rows."""
     table = str(log_file.parent / "table")
-    spark.createDataFrame(rows, LINE_SCHEMA).write.parquet(table)
+    spark.createDataFrame(rows, ROW_SCHEMA).write.parquet(table)
     return audit(spark, table, {"nn1": log_file}, None if end is None else {"nn1": end})
 
 
 def test_only_complete_lines_of_a_file_count(log_file: Path) -> None:
-    assert list(lines_of("nn1", log_file, None)) == ROWS
+    assert list(lines_of("nn1", log_file, None)) == LINES
 
 
 def test_a_table_with_every_line_once_is_equal(spark: SparkSession, log_file: Path) -> None:
     findings = audited(spark, log_file, ROWS)
     assert findings.equal
     assert (findings.expected, findings.found) == (3, 3)
+
+
+def test_lines_that_the_shipper_sent_again_are_rows_of_their_own(spark: SparkSession, log_file: Path) -> None:
+    findings = audited(spark, log_file, [*ROWS, *SENT_AGAIN])
+    assert findings.equal
+    assert (findings.expected, findings.found, findings.repeated) == (3, 5, 2)
 
 
 def test_only_shipped_lines_are_expected(spark: SparkSession, log_file: Path) -> None:
@@ -46,15 +57,26 @@ def test_only_shipped_lines_are_expected(spark: SparkSession, log_file: Path) ->
     [
         ([*ROWS, ROWS[1]], "duplicated", ("nn1", 6)),
         ([ROWS[0], ROWS[2]], "missing", ("nn1", 6)),
-        ([*ROWS, ("nn1", 3, 1)], "unexpected", ("nn1", 3)),
-        ([*ROWS, ("nn2", 0, 1)], "unexpected", ("nn2", 0)),
-        ([*ROWS[:2], ("nn1", 7, 9)], "altered", ("nn1", 7)),
+        ([*ROWS, ("nn1", 3, 1, 0, 3)], "unexpected", ("nn1", 3)),
+        ([*ROWS, ("nn2", 0, 1, 0, 3)], "unexpected", ("nn2", 0)),
+        ([*ROWS[:2], ("nn1", 7, 9, 0, 2)], "altered", ("nn1", 7)),
+        ([*ROWS, ("nn1", 7, 9, 0, 3)], "altered", ("nn1", 7)),
+        ([*ROWS, *SENT_AGAIN, SENT_AGAIN[1]], "duplicated", ("nn1", 6)),
         ([], "missing", ("nn1", 0)),
     ],
-    ids=["a planted duplicate", "a planted gap", "a row from nowhere", "another file", "a torn line", "an empty table"],
+    ids=[
+        "a planted duplicate",
+        "a planted gap",
+        "a row from nowhere",
+        "another file",
+        "a torn line",
+        "a torn line that was sent again",
+        "a duplicate of a line that was sent again",
+        "an empty table",
+    ],
 )
 def test_a_table_that_differs_is_not_equal(
-    spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], wrong: str, example: tuple[str, int]
+    spark: SparkSession, log_file: Path, rows: list[Row], wrong: str, example: tuple[str, int]
 ) -> None:
     findings = audited(spark, log_file, rows)
     assert not findings.equal

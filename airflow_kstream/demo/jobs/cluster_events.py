@@ -1,8 +1,9 @@
-"""Streams the log lines of Hadoop's daemons from Kafka into a table on HDFS: one row per line, exactly once.
+"""Streams the log lines of Hadoop's daemons from Kafka into a table on HDFS: one row per record, exactly once.
 
 The table is the only outside record of which application's delegation token dies when. It understands NameNode service
 and audit logs and ResourceManager logs; a line of any other log is a row of kind OTHER. The topic holds what
-`airflow_kstream.demo.shipping.shipper` writes: the line's bytes, with the headers `file` and `byte_offset`.
+`airflow_kstream.demo.shipper` writes: the line's bytes under the key `FILE:OFFSET`. A line that came again is a row
+of its own, with the same `file` and `byte_offset` and another `offset` in Kafka.
 
 A line's `kind` says only what that line proves, so one event can have several rows: an issued token is in the
 NameNode's service log and in its audit log. Count tokens by (token_kind, sequence_number), not by rows.
@@ -159,10 +160,10 @@ def _literal(text: str) -> str:
 
 def lines_of(records: DataFrame) -> DataFrame:
     """Turn Kafka's records into lines with their origin. Bytes that are not UTF-8 become U+FFFD, in `line` only."""
-    headers = F.map_from_entries("headers")
+    key = F.split(F.col("key").cast("string"), ":")
     return records.select(
-        headers["file"].cast("string").alias("file"),
-        headers["byte_offset"].cast("string").cast("long").alias("byte_offset"),
+        key[0].alias("file"),
+        key[1].cast("long").alias("byte_offset"),
         F.octet_length("value").alias("length"),
         "topic",
         "partition",
@@ -181,14 +182,11 @@ def kafka_options(settings: argparse.Namespace) -> dict[str, str]:
         "subscribe": settings.topic,
         "startingOffsets": settings.starting_offsets,
         "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
-        "includeHeaders": "true",
         "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.security.protocol": settings.security_protocol,
         "kafka.sasl.mechanism": "GSSAPI",
         "kafka.sasl.kerberos.service.name": "kafka",
         "kafka.sasl.jaas.config": jaas,
-        # The shipper's transactions: without this, lines of a killed shipper would be rows twice.
-        "kafka.isolation.level": "read_committed",
     }
 
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from tests.simulated.yarn import START, TICKET_SPEC, application
 
 LIFE = timedelta(minutes=3)
-EXACT = {"expected": 10, "found": 10, "missing": 0, "duplicated": 0, "altered": 0, "unexpected": 0}
+EXACT = {"expected": 10, "found": 10, "repeated": 0, "missing": 0, "duplicated": 0, "altered": 0, "unexpected": 0}
 
 
 def lives(*deaths: int | None) -> History:
@@ -69,3 +69,10 @@ def test_a_planted_duplicate_a_gap_and_an_empty_table_are_not_exact() -> None:
     assert not promises.table_is_exact("events", EXACT | {"found": 11, "duplicated": 1}).kept
     assert not promises.table_is_exact("events", EXACT | {"found": 9, "missing": 1}).kept
     assert not promises.table_is_exact("events", EXACT | {"expected": 0, "found": 0}).kept
+
+
+def test_lines_that_were_sent_again_are_counted_and_break_no_promise() -> None:
+    again = promises.table_is_exact("events", EXACT | {"found": 12, "repeated": 2})
+    assert again.kept
+    assert again.seen.endswith("2 sent again")
+    assert not promises.table_is_exact("events", EXACT | {"found": 13, "repeated": 2, "duplicated": 1}).kept
