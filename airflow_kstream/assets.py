@@ -51,5 +51,5 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     """
     stream = uri.path.strip("/")
     if not uri.netloc or uri.query or (stream and not is_stream_name(stream)):
-        raise ValueError(f"{uri.geturl()!r} is no stream; write kstream://<connection id>/<stream>")
+        raise ValueError(f"{uri.geturl()!r} is not a stream; write kstream://<connection id>/<stream>")
     return uri._replace(path=f"/{stream}")

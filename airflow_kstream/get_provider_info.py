@@ -8,7 +8,7 @@ _INTEGRATION = "Kerberized Hadoop"
 _OPTIONAL_TEXT = ["string", "null"]
 
 # The form of the connection. Everything here is stored in the connection's `extra` under the field's name.
-# The base64 keytab is no field of `extra` but the connection's password: Airflow masks `extra` by the names of its
+# The base64 keytab is not a field of `extra` but the connection's password: Airflow masks `extra` by the names of its
 # keys, and "keytab" is none of those names, so its API would show the keytab to everyone who may read connections.
 _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "resourcemanagers": {

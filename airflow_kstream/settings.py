@@ -63,7 +63,7 @@ def notifier() -> NotifyPolicy:
     try:
         kwargs = json.loads(text("notifier_kwargs") or "{}")
     except ValueError as error:
-        raise InvalidInput(f"[{_SECTION}] notifier_kwargs is no JSON: {error}") from error
+        raise InvalidInput(f"[{_SECTION}] notifier_kwargs is not JSON: {error}") from error
     try:
         notify = read(NotifyPolicy, {"notifier": text("notifier") or None, "kwargs": kwargs})
         require_notifier(notify)

@@ -105,14 +105,14 @@ def _by_public_api(api: AirflowApi, streams: int) -> float:
     began = time.monotonic()
     assets = [asset for page in range(0, streams, 100) for asset in _assets(api, page)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        rows = list(pool.map(lambda asset: api.ask(f"/assets/{asset['id']}/state-store/verdict"), assets))
+        rows = list(pool.map(lambda asset: api.call("GET", f"/assets/{asset['id']}/state-store/verdict"), assets))
     assert len(rows) >= streams, len(rows)
     return time.monotonic() - began
 
 
 def _assets(api: AirflowApi, offset: int) -> list[dict[str, Any]]:
     pattern = quote(asset_uri("prod", "stream-"))
-    assets: list[dict[str, Any]] = api.ask(f"/assets?uri_pattern={pattern}&limit=100&offset={offset}")["assets"]
+    assets: list[dict[str, Any]] = api.call("GET", f"/assets?uri_pattern={pattern}&limit=100&offset={offset}")["assets"]
     return assets
 
 

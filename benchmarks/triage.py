@@ -186,7 +186,7 @@ def _greps(under: Environment, session: ClusterSession, application: str, task: 
         command = f"{shlex.join(words)} 2>/dev/null"
         pipe = ["bash", "-c", f"{command} | grep -acE -f {_pattern_file(minicluster)}"]
         seconds = under.doing(f"{name} | grep", partial(_run_seconds, pipe, minicluster.client_env("streamer")))
-        # Counting them is no part of the time.
+        # Counting them is not part of the time.
         count = ["bash", "-c", f"{command} | wc -l"]
         printed = under.doing(name, partial(_run, count, minicluster.client_env("streamer"))).output.strip()
         yield Figure(task, f"{name} | grep -acE, no verdict", seconds, note=f"{printed} lines")

@@ -51,7 +51,7 @@ class _Commands(TyperGroup):
             raise _Interrupted from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command. Raises InvalidInput: when it is one of a checkout, and this is none."""
+        """Find the command. Raises InvalidInput: when it is one of a checkout, and this is not a checkout."""
         if args[0] in _OF_A_CHECKOUT and args[0] not in commands():
             raise InvalidInput(
                 f"`{args[0]}` needs a checkout of the repository, and pip installed this package without it: clone it "

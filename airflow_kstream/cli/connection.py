@@ -19,7 +19,10 @@ from airflow_kstream.views.connection import command_lines, probes_table
 SpecFiles = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[SPEC.yaml]...", help="Declarations whose users create in state_dir, too.", exists=True, dir_okay=False
+        metavar="[SPEC.yaml]...",
+        help="Declarations whose users also create files in state_dir.",
+        exists=True,
+        dir_okay=False,
     ),
 ]
 Make = Annotated[

@@ -27,13 +27,16 @@ _HTML_WIDTH = 200
 
 StreamOption = Annotated[str, typer.Option("--stream", help="Only this stream, and the cluster.")]
 ApplicationOption = Annotated[
-    str, typer.Option("--application-id", help="Only this YARN application, which may be no stream, and the cluster.")
+    str,
+    typer.Option(
+        "--application-id", help="Only this YARN application, also one that kstream does not manage, and the cluster."
+    ),
 ]
 HtmlOption = Annotated[bool, typer.Option("--html", help="Print an HTML page.")]
 BaselineOption = Annotated[
     Path | None, typer.Option(help="A YAML file of accepted findings: who accepted each, why, and until when.")
 ]
-ListOption = Annotated[bool, typer.Option("--list", help="Print the checks and their sources, and ask nobody.")]
+ListOption = Annotated[bool, typer.Option("--list", help="Print the checks and their sources; asks no server.")]
 
 
 def doctor(

@@ -29,7 +29,7 @@ Allowed = Annotated[
         "--allow",
         metavar="PATTERN[=APPLICATION]",
         help="Files here may be recovered although their holder is alive, once their application (an id, or a "
-        "stream's name) is finished. Repeatable. In the last part of a path write [=] for an = of its own.",
+        "stream's name) is finished. Repeatable. In the last part of a path, write [=] for a literal =.",
     ),
 ]
 Approved = Annotated[
@@ -84,7 +84,7 @@ Deadline = Annotated[
 WhichBackend = Annotated[
     Backend, typer.Option("--backend", help="native, or hdfs-debug: one JVM per file, running hdfs debug recoverLease.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; touch no lease.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch no lease.")]
 Since = Annotated[str, typer.Option("--since", help="How far back, e.g. 7d or 12h.")]
 
 

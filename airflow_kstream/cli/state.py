@@ -15,30 +15,33 @@ from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.housekeeping import Housekeeper
 from airflow_kstream.views.housekeeping import lines_of_cleaning
 
-app = typer.Typer(no_args_is_help=True, help="The state_dir of a connection: claims, words and records of its streams.")
+app = typer.Typer(
+    no_args_is_help=True, help="The state_dir of a connection: claims, orders and records of its streams."
+)
 
 OlderThan = Annotated[
-    str, typer.Option("--older-than", metavar="DURATION", help="Only what did not change for so long; 1d or more.")
+    str,
+    typer.Option("--older-than", metavar="DURATION", help="Only files unchanged for at least this long; 1d or more."),
 ]
 Declarations = Annotated[
     Path | None,
     typer.Option(
         "--declarations",
         metavar="FOLDER",
-        help="The folder with all declarations of streams: none that has a file in it is gone. By default that of "
-        "[kstream] streams_folder, if --cluster is an Airflow connection. Without it, no stream's folder goes.",
+        help="The folder with all declarations of streams: a stream with a file here counts as declared. Default: "
+        "[kstream] streams_folder, if --cluster is an Airflow connection. Without it, no stream counts as gone.",
         exists=True,
         file_okay=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Remove it; without it, only print what would go.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Remove it; without this option, only print what would be removed.")]
 # Enough for a program that reads it.
 _IN_JSON = 100_000
 
 
 @app.callback()
 def _group() -> None:
-    """The state_dir of a connection: claims, words and records of its streams."""
+    """The state_dir of a connection: claims, orders and records of its streams."""
 
 
 @app.command()
@@ -49,16 +52,16 @@ def clean(
     yes: Yes = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what may go of the state_dir, and why: drafts of dead writers, old history, folders of gone streams.
+    """Print what may be removed from the state_dir, and why: dead writers' drafts, old history. With --yes, remove it.
 
-    With --yes, remove exactly that, each folder looked at again right before. A stream is gone if nobody declares it, a
-    person stopped it or it never ran, nothing of it lives in YARN, it owns no checkpoint, and nothing in its folder is
-    younger. Records of this principal's lease recoveries stay for 90d at least. While the cluster is frozen, nothing is
-    removed. Exit 1 if something could not be removed.
+    The folder of a stream that is gone is shown with the command that removes it. A stream is gone if nobody declares
+    it, a person stopped it or it never ran, nothing of it lives in YARN, it owns no checkpoint, and nothing in its
+    folder is younger. Records of this principal's lease recoveries stay for 90d at least. While the cluster is frozen,
+    nothing is removed. Exit 1 if something could not be removed.
     """
     age, folder = cleaning_age("--older-than", older_than), declarations or _of_the_shipped_dags(cluster_name)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        housekeeper = Housekeeper(session, lambda: declared_names(folder), age)
+        housekeeper = Housekeeper(session, declared_names(folder), age)
         report = housekeeper.clean(tell=note if as_json else say) if yes else housekeeper.plan()
     if as_json:
         print_json(report.to_json(_IN_JSON))

@@ -1,4 +1,4 @@
-"""`kstream streams freeze` and `unfreeze`: the brake of a cluster."""
+"""`kstream streams freeze` and `unfreeze`: a person stops all that supervisors do in a cluster."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from airflow_kstream.cli.output import note, say
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.freeze import NOT_FROZEN, freeze_length
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
 
 WhyFrozen = Annotated[str, typer.Option("--reason", help="Why; every supervisor shows it.")]
 WhyLifted = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
 Lasts = Annotated[
-    str, typer.Option("--for", metavar="DURATION", help="How long from now on, at most 7d; freeze again to prolong it.")
+    str,
+    typer.Option(
+        "--for", metavar="DURATION", help="How long the freeze lasts (at most 7d; run `freeze` again to extend it)."
+    ),
 ]
-DespiteFreeze = Annotated[bool, typer.Option("--despite-freeze", help="Do it although somebody froze the cluster.")]
+DespiteFreeze = Annotated[bool, typer.Option("--despite-freeze", help="Act although the cluster is frozen.")]
 
 
 def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") -> None:
@@ -33,8 +36,8 @@ def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") 
     """
     until = freeze_length("--for", lasts)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        word = Brake(session).freeze(until, reason)
-        say(f"every stream of {_covered(session)} is {word}")
+        frozen = FreezeStore(session).freeze(until, reason)
+        say(f"every stream of {_covered(session)} is {frozen}")
         for line in what_falls_into_the_freeze(session):
             say(line)
 
@@ -42,27 +45,27 @@ def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") 
 def unfreeze(cluster_name: ClusterOption, reason: WhyLifted = "") -> None:
     """Lift the freeze of this state_dir: supervisors go on from where everything stands."""
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        brake = Brake(session)
-        was = brake.newest()
-        brake.lift(reason)
+        freezes = FreezeStore(session)
+        was = freezes.newest()
+        freezes.lift(reason)
         before = f"it was {was}" if was.holds(session.hdfs.now()) else "it was not frozen"
         say(f"{_covered(session)} is not frozen any longer; {before}")
 
 
 def note_freeze(session: ClusterSession) -> None:
     """Tell beside the result that the cluster is frozen, if it is."""
-    word = Brake(session).newest()
-    if word.holds(session.hdfs.now()):
-        note(f"every stream of {_covered(session)} is {word}")
+    frozen = FreezeStore(session).newest()
+    if frozen.holds(session.hdfs.now()):
+        note(f"every stream of {_covered(session)} is {frozen}")
 
 
-def require_word(run: StreamRun, *, despite_freeze: bool, tried: str) -> None:
-    """Check that a person who acts on a frozen cluster says so. Raises Conflict: when it is frozen and they don't."""
-    word = NOT_FROZEN if despite_freeze else run.freeze()
-    if word.holds(run.session.hdfs.now()):
+def require_despite_freeze(run: StreamRun, *, despite_freeze: bool, tried: str) -> None:
+    """Require --despite-freeze while the cluster is frozen. Raises Conflict: when it is frozen, without that option."""
+    frozen = NOT_FROZEN if despite_freeze else run.freeze()
+    if frozen.holds(run.session.hdfs.now()):
         advice = "give --despite-freeze to do it all the same, or run `kstream streams unfreeze` first"
-        why = f"every stream of {_covered(run.session)} is {word}; {advice}"
-        raise Conflict(why, tried=tried).passing(not word.doubt)
+        why = f"every stream of {_covered(run.session)} is {frozen}; {advice}"
+        raise Conflict(why, tried=tried).passing(not frozen.doubt)
 
 
 def _covered(session: ClusterSession) -> str:

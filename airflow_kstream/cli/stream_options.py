@@ -22,7 +22,7 @@ SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", e
 ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to adopt.")]
 OfUser = Annotated[
     str,
-    typer.Option("--of-user", metavar="USER", help="Adopt it although it runs as this user, and not as the stream's."),
+    typer.Option("--of-user", metavar="USER", help="Adopt it although it runs as this user instead of the stream's."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
 HandOverTo = Annotated[
@@ -33,9 +33,15 @@ HandOverTo = Annotated[
         help="Who gets it: the user's short name on HDFS, or the stream's declaration, whose credentials tell it.",
     ),
 ]
-Now = Annotated[bool, typer.Option("--now", help="Do it from here, as it was last submitted and a supervisor kept it.")]
+Now = Annotated[
+    bool,
+    typer.Option("--now", help="Act from here, with the declaration that a supervisor kept of its last submission."),
+]
 NeverSubmitted = Annotated[
-    bool, typer.Option("--never-submitted", help="It is a stream that nobody has submitted yet, and no mistyped name.")
+    bool,
+    typer.Option(
+        "--never-submitted", help="Confirm that the name is not mistyped: nobody has submitted this stream yet."
+    ),
 ]
 LookFor = Annotated[
     str,
@@ -46,7 +52,7 @@ LookFor = Annotated[
         "at most ten minutes.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; change nothing.")]
 SparkSubmit = Annotated[
     str,
     typer.Option(

@@ -12,7 +12,7 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, is_file, opened
 from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
-from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_word, unfreeze
+from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_despite_freeze, unfreeze
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
@@ -36,10 +36,9 @@ from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.identity import identity_of
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.restart.former_spec import failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
-from airflow_kstream.policy.streams.restart.spec_change import spec_change
+from airflow_kstream.policy.streams.restart.spec_change import SpecChange
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
@@ -50,7 +49,7 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.look.status import standing
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
     KnownSpec,
@@ -71,7 +70,7 @@ from airflow_kstream.views.streams import streams_table
 
 _UNREAD = 1
 _FIRST_WORD = (
-    "Of a stream that nobody has submitted yet, `stop` and `hold` take --never-submitted; "
+    "For a stream that was never submitted, pass --never-submitted to `stop` or `hold`; "
     "`kstream streams reconcile` submits it from its declaration"
 )
 app = typer.Typer(
@@ -149,11 +148,11 @@ def stop(
 ) -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill).
 
-    With `--never-submitted`, one that no generation was submitted of stays unsubmitted until `start`. While the cluster
+    With `--never-submitted`, a stream that was never submitted stays that way until `start`. While the cluster
     is frozen, nothing is stopped without `--despite-freeze`.
     """
     with _known(Client(cluster_name), name, never_submitted) as run:
-        require_word(run, despite_freeze=despite_freeze, tried=f"stop {name}")
+        require_despite_freeze(run, despite_freeze=despite_freeze, tried=f"stop {name}")
         set_desired(run, DesiredState.STOPPED, reason)
         meant = replace(run, despite_freeze=despite_freeze)
         _conclude(meant, Reconciler(meant, tell=say, may_submit=False).run(), tried=f"stop {name}")
@@ -236,7 +235,7 @@ def adopt(
 
 @app.command()
 def evidence(cluster_name: ClusterOption, name: Name, as_json: JsonOption = False) -> None:
-    """Show what the running generation hangs in: three thread dumps, ten seconds apart. Changes nothing.
+    """Show what the running generation hangs on: three thread dumps, ten seconds apart. Changes nothing.
 
     The dumps of the driver and of up to 20 busy executors come from Spark's web UI, through the ResourceManager. With
     the ends of their logs they are kept on HDFS, in a folder that the stream's own user can read.
@@ -320,11 +319,12 @@ def _say_first_step(run: StreamRun) -> None:
         say(f"it keeps running, because its successor could not start: {step.obstacle}")
     if isinstance(step, Submit | Stop):
         require_available(run, observation)
-    if failed := failed_spec_words(run.spec, observation):
+    change = SpecChange(run.spec, observation)
+    if failed := failed_spec_words(run.spec.name, change.failed):
         say(failed)
-    for each in uncounted_tokens(run.spec, run.cluster.spark_conf, run.cluster.default_fs):
+    for each in run.engine.uncounted_tokens(run.cluster, run.spec):
         note(str(each))
-    for line in spec_change(run.spec, observation.claim).words:
+    for line in change.difference.words:
         say(f"{line} (on_change: {run.spec.on_change})")
 
 
@@ -333,7 +333,10 @@ def _with_foretold(session: ClusterSession, verdicts: Mapping[str, Verdict], nam
     if any(verdict.shared for verdict in verdicts.values()):
         return verdicts
     foretold = foretell(session, name)
-    return {each: replace(verdict, foretold=foretold.get(each, ())) for each, verdict in verdicts.items()}
+    return {
+        each: replace(verdict, credentials=replace(verdict.credentials, foretold=foretold.get(each, ())))
+        for each, verdict in verdicts.items()
+    }
 
 
 def _reconcile(run: StreamRun) -> None:
@@ -347,8 +350,8 @@ def _conclude(run: StreamRun, report: Report, tried: str) -> None:
     if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
         raise StreamEnded(report.why, tried=tried).passing(report.phase is Phase.BACKING_OFF)
     say(f"{report.stream} is {report.phase}: {report.why}")
-    if report.failed_spec:
-        say(report.failed_spec)
+    if report.declaration.failed_spec:
+        say(report.declaration.failed_spec)
 
 
 @contextmanager

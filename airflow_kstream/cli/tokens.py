@@ -48,7 +48,7 @@ Principal = Annotated[
 ]
 Keytab = Annotated[str | None, typer.Option(help="The keytab of --as.")]
 TicketCache = Annotated[str | None, typer.Option(help="The ticket cache of --as, if it has no keytab.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say which token it would be; contact no server.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print which token it would be; contact no server.")]
 
 # After a failure of a push that is repeated.
 _RETRY_SECONDS = 60.0
@@ -120,10 +120,10 @@ def push(
         bool, typer.Option("--shorten", help="Push although the fresh token ends before the present one.")
     ] = False,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Go on: push again after each half of a token's life, until the job ends.")
+        bool, typer.Option("--keep", help="Keep pushing, after each half of a token's life, until the job ends.")
     ] = False,
 ) -> None:
-    """Give a running Spark job without a keytab a fresh HDFS token, over Spark's own RPC. Nothing in it is prepared.
+    """Give a running Spark job without a keytab a fresh HDFS token, over Spark's own RPC. The job needs no preparation.
 
     For a job that somebody else submitted, whose token ends soon, and that must not be restarted. The ResourceManager
     renews what was submitted and nothing else, so it has to be pushed again: this says by when. It needs a way to the

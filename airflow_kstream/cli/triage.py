@@ -12,7 +12,7 @@ from airflow_kstream.cli.output import JsonOption, print_json, say
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_application_id
-from airflow_kstream.model.logs.diagnosis import Diagnosis, Outcome
+from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
@@ -33,7 +33,7 @@ Signatures = Annotated[
 ]
 TimeZone = Annotated[
     str | None,
-    typer.Option("--time-zone", help="The zone of logs that don't say theirs, such as Europe/Berlin."),
+    typer.Option("--time-zone", help="The time zone of logs that don't name one, such as Europe/Berlin."),
 ]
 Spark = Annotated[
     str | None,
@@ -41,7 +41,7 @@ Spark = Annotated[
 ]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", help="Write a page with the timeline drawn, too. Nothing may be at this path."),
+    typer.Option("--html", help="Also write a page with the timeline drawn. The path must not exist yet."),
 ]
 
 _UNKNOWN = 1
@@ -69,7 +69,7 @@ def triage(
     else:
         for line in diagnosis_lines(diagnosis):
             say(line)
-    if diagnosis.outcome is Outcome.UNKNOWN:
+    if diagnosis.outcome is DiagnosisOutcome.UNKNOWN:
         raise typer.Exit(_UNKNOWN)
 
 

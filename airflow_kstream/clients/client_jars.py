@@ -15,7 +15,7 @@ _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar")
 def jar_versions(names: Iterable[str]) -> Mapping[str, str]:
     """Return the version of each artifact by the names of jars: `httpclient-4.5.14.jar` is httpclient's 4.5.14.
 
-    Of two of one artifact the first counts, as for a JVM whose class path this is.
+    The first of two jars of one artifact counts, as for a JVM whose class path this is.
     """
     found: dict[str, str] = {}
     for name in names:

@@ -203,5 +203,5 @@ def _included(element: ElementTree.Element, path: Path, depth: int) -> Iterator[
         return
     fallback = element.find(_FALLBACK)
     if fallback is None:
-        raise InvalidInput(f"{path} includes {href!r}, which is no file")
+        raise InvalidInput(f"{path} includes {href!r}, which is not a file")
     yield from _properties(fallback, path, depth)

@@ -14,12 +14,12 @@ from typing import Any
 
 import gssapi
 from gssapi.raw import GSSError
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
-from airflow_kstream.model.errors import Conflict, CredentialError, Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
 SERVICE = "kafka"
@@ -27,7 +27,6 @@ _CONNECT_SECONDS = 5.0
 
 # The first match counts; every other error of the client means that the brokers' answer is unknown.
 _MEANINGS: tuple[tuple[type[Exception], type[KstreamError], str], ...] = (
-    (kafka_errors.ProducerFencedError, Conflict, "another producer took over this transactional id"),
     (kafka_errors.AuthorizationError, Denied, "the brokers' rules don't allow it"),
     (kafka_errors.SaslAuthenticationFailedError, Denied, "the brokers refused the login"),
     (kafka_errors.UnknownTopicOrPartitionError, NotFound, "the brokers know no such topic or partition"),
@@ -151,14 +150,3 @@ def asking(login: KafkaLogin, patience_ms: int) -> Iterator[KafkaAdminClient]:
         yield admin
     finally:
         admin.close()
-
-
-@contextmanager
-def committed_reader(login: KafkaLogin) -> Iterator[KafkaConsumer]:
-    """Return a consumer of committed records only, without a group, of a topic that exists."""
-    safely = {"isolation_level": "read_committed", "enable_auto_commit": False}
-    consumer = KafkaConsumer(**safely, **login.options())
-    try:
-        yield consumer
-    finally:
-        consumer.close()

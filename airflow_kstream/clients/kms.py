@@ -146,7 +146,7 @@ def _servers(address: str) -> list[str]:
 def _parts(address: str) -> re.Match[str]:
     parts = _ADDRESS.fullmatch(address)
     if parts is None:
-        raise InvalidInput(f"{address!r} is no address of a KMS, such as kms://https@host:9600/kms")
+        raise InvalidInput(f"{address!r} is not an address of a KMS, such as kms://https@host:9600/kms")
     return parts
 
 

@@ -41,7 +41,7 @@ class ServedConf:
 def served_conf(address: str, identity: Identity, tls: Tls) -> ServedConf:
     """Read the page of one daemon by its web address.
 
-    Raises Denied: when only administrators may read it. Raises Unavailable: when the answer is no daemon's.
+    Raises Denied: when only administrators may read it. Raises Unavailable: when the answer is not a daemon's.
     """
     server = address.rstrip("/")
     session = kerberos_session(identity, tls)

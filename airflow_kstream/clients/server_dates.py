@@ -14,7 +14,7 @@ def server_date(answer: requests.Response) -> datetime:
     Hadoop sends the header twice, once by its own filter (HttpServer2.NoCacheFilter) and once by Jetty. `requests`
     joins the two with a comma, and what the standard library makes of both together has no time zone.
 
-    Raises ValueError, OverflowError: when there is none, or it is no date.
+    Raises ValueError, OverflowError: when there is none, or it is not a date.
     """
     first = ",".join(answer.headers.get("Date", "").split(",")[:2])
     return parsedate_to_datetime(first).replace(tzinfo=UTC)

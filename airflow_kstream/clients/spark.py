@@ -86,7 +86,7 @@ def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
     copying = [name for name, default in _LOGS_ENVIRONMENT.items() if conf.get(name, default).lower() == "true"]
     if copying:
         raise InvalidInput(
-            f"{', '.join(names)}: an environment variable is no place for a secret here, because NodeManagers copy it "
+            f"{', '.join(names)}: an environment variable is not safe for a secret here, because NodeManagers copy it "
             f"into the container's log while {' or '.join(copying)} is true. Take the secret from conf instead, which "
             "the job reads with spark.conf.get, or set that to false on the NodeManagers and in the yarn-site.xml of "
             f"{cluster.hadoop_conf_dir}",

@@ -21,9 +21,10 @@ from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import LoggedContainer
-from airflow_kstream.model.logs.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
+from airflow_kstream.model.logs.thread_dump import Process, Thread, ThreadDump, plain_frame
 
 T = TypeVar("T")
+DRIVER, _EXECUTOR = "driver", "executor "
 # Bytes of one answer: a driver with a thousand threads sends 2 MB.
 _MOST = 16 << 20
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
@@ -42,12 +43,12 @@ class SparkPages:
         self._session = kerberos_session(identity, tls, limited=False)
         limit_all_answers(self._session, within)
 
-    def processes(self) -> tuple[SparkProcess, ...]:
+    def processes(self) -> tuple[Process, ...]:
         """Return the driver and the executors that live, as the driver sees them."""
         return self._ask("list the executors", "/executors", lambda body: tuple(_process(one) for one in body))
 
-    def threads(self, process: SparkProcess) -> ThreadDump:
-        path = f"/executors/{process.id}/threads"
+    def threads(self, process: Process) -> ThreadDump:
+        path = f"/executors/{process.name.removeprefix(_EXECUTOR)}/threads"
         tried = f"take a thread dump of {process}"
         return ThreadDump(process, self._ask(tried, path, lambda body: tuple(_thread(one) for one in body)))
 
@@ -62,7 +63,7 @@ class SparkPages:
         return "\n".join([*(f"executor {name}: {count} tasks ended" for name, count in ended), *stages.values()])
 
     def progress_of(self, query: str) -> tuple[str, frozenset[int]]:
-        """Return what Spark counts for the jobs that run and are no other query's, and the ids of their active stages.
+        """Return what Spark counts for the running jobs of no other query, and the ids of their active stages.
 
         The description of a query's job has the query's id (StreamExecution.getBatchDescriptionString), also of those
         that its `foreachBatch` starts in the same thread.
@@ -186,13 +187,13 @@ def _refusal(answer: requests.Response, context: Mapping[str, str]) -> KstreamEr
     return _REFUSALS.get(answer.status_code, Unavailable)(said, **context)
 
 
-def _process(body: Mapping[str, Any]) -> SparkProcess:
+def _process(body: Mapping[str, Any]) -> Process:
     name, logs = str(body["id"]), body.get("executorLogs") or {}
     links = (LoggedContainer.of_link(str(link).rpartition("/")[0]) for link in logs.values())
-    tasks = None if name == DRIVER else int(body["activeTasks"])
-    return SparkProcess(
-        name, str(body["hostPort"]).rpartition(":")[0], tasks, next((one for one in links if one), None)
-    )
+    host, container = str(body["hostPort"]).rpartition(":")[0], next((one for one in links if one), None)
+    if name == DRIVER:
+        return Process(DRIVER, host, None, container)
+    return Process(f"{_EXECUTOR}{name}", host, int(body["activeTasks"]), container)
 
 
 def _thread(body: Mapping[str, Any]) -> Thread:

@@ -185,7 +185,7 @@ class ResourceManager:
                 self._call(tried, "PUT", path, _nothing, json=body)
                 app = self.application(application_id)
             except NotFound:
-                # After a failover the new active one may not know it yet: that is no end.
+                # After a failover the new active one may not know it yet: that is not an end.
                 return None
             return None if app.alive else app
 
@@ -272,7 +272,7 @@ def _logged_containers(body: Mapping[str, Any]) -> tuple[LoggedContainer, ...]:
 
 
 def _containers(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    # One container is no list, and the outer object has come and gone between versions of Hadoop.
+    # One container is not a list, and the outer object has come and gone between versions of Hadoop.
     listed = body.get("containers", body).get("container") or []
     return [listed] if isinstance(listed, Mapping) else list(listed)
 

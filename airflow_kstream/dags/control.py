@@ -1,7 +1,7 @@
 """One DAG for each folder of declarations, whose form lets a person start, stop, restart or hold its streams.
 
 `control-<cluster connection id>` has no schedule and is not paused: a person who may trigger it, as Airflow's own roles
-say, may control the folder's streams. Each word carries that user's name and a reason. The form offers the streams that
+say, may control the folder's streams. Each order carries that name and a reason. The form offers the streams that
 have a file in the folder; the worker refuses any other. It can freeze all streams of the connection's `state_dir`, too.
 """
 

@@ -1,14 +1,14 @@
 """One DAG for each folder of streams, which shows daily what nobody needs any longer in the connection's `state_dir`.
 
-`housekeeping-<cluster connection id>` finds drafts of writers that died, history beyond what is kept, and folders of
-streams that are gone. By schedule it is always a dry run: its log has each file that would go, and why. A person starts
-a run by hand with another form to remove exactly that; what changed since is looked at again right before.
+`housekeeping-<cluster connection id>` finds drafts of writers that died, and history beyond what is kept. By schedule
+it is always a dry run: its log has each file that would go, and why. A person starts a run by hand with another form to
+remove it. Nothing is removed while the cluster is frozen.
 
-A stream is gone if no file of `[kstream] streams_folder` declares it, whichever the connection, a person stopped it or
-it never ran, nothing of it lives in YARN, it owns no checkpoint, and nothing in its folder is younger than
-`older_than`. Where several Airflows declare streams of one `state_dir`, don't remove folders here: this DAG knows the
-files of one. If a stream comes back later, its checkpoint with data is refused until a person takes it over: nothing is
-lost, and nothing is written twice. Nothing is removed while the cluster is frozen.
+For each stream that is gone the log has the command that removes its folder. A stream is gone if no file of `[kstream]
+streams_folder` declares it, whichever the connection, a person stopped it or it never ran, nothing of it lives in YARN,
+it owns no checkpoint, and nothing in its folder is younger than `older_than`. Where several Airflows declare
+streams of one `state_dir`, this DAG knows the files of one: ask the others first. If a stream comes back later, its
+checkpoint with data is refused until a person takes it over: nothing is lost, and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     "older_than": {
         "default": "30d",
         "title": "Older than",
-        "description": "Only what did not change for so long; 1d or more.",
+        "description": "Only files unchanged for at least this long; 1d or more.",
         "type": "string",
         "pattern": r"^(\d+(\.\d+)?(ms|s|m|h|d|w))+$",
     },

@@ -84,7 +84,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     "leak_after": {
         "default": "1h",
         "title": "Unchanged for at least …, where the holder lives",
-        "description": "A file whose holder lives counts as leaked when it was measured unchanged for so long.",
+        "description": "A file whose holder lives counts as leaked when it was measured unchanged for this long.",
         "type": "string",
         "pattern": _DURATION,
         "section": _WHEN,

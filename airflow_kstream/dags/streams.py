@@ -105,7 +105,7 @@ def stream_dag(
 
 
 def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule: Schedule) -> DAG | None:
-    """Make the DAG that keeps a stream whose declaration is refused; None if the file's name is no stream's name.
+    """Make the DAG that keeps a stream whose declaration is refused; None if the file's name is not a stream's name.
 
     Airflow no longer looks at the runs of a DAG that disappears, and nobody would restart the stream at its horizon. A
     file that is half written is refused for a moment only.
@@ -164,8 +164,8 @@ def vanished_dag(
 def notifier_dags() -> dict[str, DAG]:
     """Make the DAG that says what is wrong with `[kstream] notifier`, none if nothing is.
 
-    It is no import error: who is to hear of events must not decide whether streams are watched. Nor does the start of
-    any other task import the notifier.
+    It is not an import error: who is to hear of events must not decide whether streams are watched. Nor does the start
+    of any other task import the notifier.
     """
     name = "streams-notifier"
     if not is_wanted(refused_id(name)):

@@ -16,7 +16,7 @@ from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
-from airflow_kstream.supervise.doctor.connection import Outcome, ProbeResult, check_connection
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult, check_connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -30,7 +30,7 @@ _INSTEAD = {
     "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
 }
 
-_OUTCOMES = {Outcome.PASSED: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
+_OUTCOMES = {ProbeOutcome.PASSED: "ok", ProbeOutcome.WARNING: "WARNING", ProbeOutcome.FAILED: "FAILED"}
 
 
 class KstreamClusterHook(BaseHook):

@@ -394,7 +394,7 @@ def take_tokens(context: Any) -> None:
 
 
 def _said(folder: StateFolder, name: str) -> Any:
-    """Return what a file says as JSON; None if that is none, if it is no file, or if this driver may not read it.
+    """Return what a file says as JSON; None if that is none, if it is not a file, or if this driver may not read it.
 
     A supervisor's words are files, and for all to read. Whatever else was moved there keeps no driver from its work.
     """

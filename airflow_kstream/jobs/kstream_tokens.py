@@ -22,7 +22,7 @@ driver has: of the same owner, kind and service, and younger. One of HDFS it tri
 refuses one that its NameNode refuses. Whatever else fails says nothing about the tokens: those that the driver has
 stay, and the push is tried again until it has ended. Each push is answered, by name, as soon as HDFS can be written.
 Announcements, files and answers count by their owners, as claims do (kstream_driver.py). It never stops a job, whatever
-HDFS does, and never logs or writes a token's bytes. It makes and renews none: a delegation token is no right to that
+HDFS does, and never logs or writes a token's bytes. It makes and renews none: a delegation token gives no right to that
 (NameNodes want Kerberos).
 
 Works with Spark 3 and 4, in cluster and client mode, Python 3.8+.
@@ -422,7 +422,7 @@ def services_of(content: bytes) -> Iterator[str]:
     service: Hadoop's clients would keep using the old one for a NameNode of a pair (HDFS-9276).
     """
     if content[: len(_MAGIC)] != _MAGIC:
-        raise Refused("it is no credentials file")
+        raise Refused("it is not a credentials file")
     rest = _Bytes(content, len(_MAGIC))
     count = rest.vint()
     for _ in range(count):

@@ -135,7 +135,7 @@ def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
     if read_at(0, 2) == _GZIP:
         return [packed_part(source, source.name, 0, source.length)]
     if b"\0" in read_at(0, 4096):
-        raise OSError("it is no text")
+        raise OSError("it is not text")
     return plain_parts(source, source.name, 0, source.length, size)
 
 

@@ -1,5 +1,5 @@
-"""The bytes of logs as tasks read them in a Python worker, without a JVM: local files, and HDFS, by hdfs-native where
-the worker has it, or over WebHDFS.
+"""Reading the bytes of logs in Spark's Python workers, without a JVM: from local files, or from HDFS through
+hdfs-native where the worker has it, else over WebHDFS.
 
 Shipped to the cluster beside `triage.py`; it imports nothing else but the standard library.
 """
@@ -83,7 +83,7 @@ def _without_token(text: str, token: str) -> str:
 
 @dataclass
 class NativeHdfs:
-    """A file system that hdfs-native reads, as whom this process is: by its tokens in a container, or by its ticket.
+    """HDFS through hdfs-native, authenticated as the current process: by its tokens in a container, or by its ticket.
 
     A DataNode hands the bytes over for a third of the CPU that WebHDFS costs it. `usable` ends with the first failure.
     """

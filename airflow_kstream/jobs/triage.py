@@ -91,7 +91,7 @@ class Workers:
         # Where there is no context there is nothing to stop.
         with suppress(Py4JJavaError):
             while not self._stopped_within(_TO_START if on_yarn else None):
-                # A refusal is no reason to fail: the result is there.
+                # A refusal is not a reason to fail: the result is there.
                 with suppress(Py4JJavaError):
                     kill_applications(java, self._tag)
 

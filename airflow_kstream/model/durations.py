@@ -62,7 +62,7 @@ def _part(number: str, unit: str) -> timedelta:
 
 def _from_text(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("true and false are no durations; write it like 90s, 15m, 6h, 7d or 1h30m")
+        raise ValueError("true and false are not durations; write it like 90s, 15m, 6h, 7d or 1h30m")
     if not isinstance(value, str):
         return value
     try:

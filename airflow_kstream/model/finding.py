@@ -72,7 +72,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Unasked:
+class NotChecked:
     """A fact that could not be asked. `right` is what the asking principal lacks, empty if it lacks none."""
 
     what: str
@@ -86,11 +86,11 @@ class Unasked:
 
 
 @dataclass(frozen=True)
-class Undecided:
+class UndecidedCheck:
     """A check that reached no conclusion, for want of a fact; for `streams` alone, or for the whole cluster."""
 
     check: str
-    fact: Unasked
+    fact: NotChecked
     streams: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Undecided:
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedFinding:
     """A finding that a person accepted: who, why and until when."""
 
     finding: Finding
@@ -121,8 +121,8 @@ class DoctorReport:
     """
 
     findings: tuple[Finding, ...]
-    undecided: tuple[Undecided, ...] = ()
-    accepted: tuple[Accepted, ...] = ()
+    undecided: tuple[UndecidedCheck, ...] = ()
+    accepted: tuple[AcceptedFinding, ...] = ()
     passed: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -9,6 +9,12 @@ from enum import Enum
 from typing import Any
 
 
+class Group:
+    """A group of a value's fields. In plain data they stand among the fields of the value, not below a name."""
+
+    __slots__ = ()
+
+
 def plain(value: Any) -> Any:
     """Return times as ISO 8601, durations as seconds, enums as their values, dataclasses and mappings as dicts.
 
@@ -30,5 +36,9 @@ def plain(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass as plain data."""
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    """Return the fields of a dataclass as plain data, those of its groups among them."""
+    data: dict[str, Any] = {}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        data |= fields_of(item) if isinstance(item, Group) else {field.name: plain(item)}
+    return data

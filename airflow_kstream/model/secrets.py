@@ -181,7 +181,7 @@ def _key_values(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_harmless(key: str, value: str) -> bool:
-    """Return True if it is no secret. A token's lifetime is a number, its file a path; a password may be either."""
+    """Return True if it is not a secret. A token's lifetime is a number, its file a path; a password may be either."""
     strength = _strength(key)
     if not strength or _SWITCH.fullmatch(value) or _JAVA_CLASS.fullmatch(value):
         return True
@@ -189,7 +189,7 @@ def _is_harmless(key: str, value: str) -> bool:
 
 
 def _strength(key: str) -> int:
-    """Rate a key: 0 is no secret; 1 has a word that counts only at the end; 2 has one that counts anywhere."""
+    """Rate a key: 0 is not a secret; 1 has a word that counts only at the end; 2 has one that counts anywhere."""
     words = _words(key)
     if not words or words[-1] in _ABOUT_IT:
         return 0

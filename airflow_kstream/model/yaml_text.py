@@ -64,9 +64,9 @@ def read_mapping(text: str) -> dict[str, Any]:
     try:
         document = _document(text)
     except yaml.YAMLError as error:
-        raise InvalidInput(f"this is no YAML: {_in_one_line(error)}") from None
+        raise InvalidInput(f"this is not YAML: {_in_one_line(error)}") from None
     except UnicodeError:
-        raise InvalidInput("this is no YAML: it has half a surrogate pair; allowed is what UTF-8 can hold") from None
+        raise InvalidInput("this is not YAML: it has half a surrogate pair; allowed is what UTF-8 can hold") from None
     if document is None:
         return {}
     if not isinstance(document, dict):

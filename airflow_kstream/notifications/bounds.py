@@ -79,6 +79,11 @@ def callback(connection: str, notify: NotifyPolicy, where: str) -> BaseNotifier:
 class DeclaredCallback(BaseNotifier):
     """A notifier that a declaration names as a callback of its tasks: made when Airflow calls it, if it is allowed.
 
+    Example::
+
+        mail = NotifyPolicy("airflow.providers.smtp.notifications.smtp.SmtpNotifier", {"to": "streams@example.com"})
+        EmptyOperator(task_id="job", on_failure_callback=[DeclaredCallback("prod", mail)])
+
     :param connection: the `kstream` connection of the declaration.
     :param declared: the notifier. Its own templates are rendered with the task's context.
     """

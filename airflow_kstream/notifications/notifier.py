@@ -26,7 +26,7 @@ def configured(declared: NotifyPolicy) -> NotifyPolicy:
 def require_usable(notify: NotifyPolicy, where: str) -> None:
     """Import the notifier's class and compare its parameters with the arguments; make none.
 
-    Raises InvalidInput: when this process can't import it, it is no notifier, or it does not take the arguments.
+    Raises InvalidInput: when this process can't import it, it is not a notifier, or it does not take the arguments.
     """
     if notify.notifier is None:
         return

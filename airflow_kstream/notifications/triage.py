@@ -36,7 +36,11 @@ class TriageNotifier(BaseNotifier):
 
     Example::
 
-        SparkSubmitOperator(..., on_failure_callback=[TriageNotifier(cluster_conn_id="prod")])
+        SparkSubmitOperator(
+            task_id="job",
+            application="/opt/jobs/job.py",
+            on_failure_callback=[TriageNotifier(cluster_conn_id="prod")],
+        )
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param application: the id of the application; by default the last one that the task's error names.

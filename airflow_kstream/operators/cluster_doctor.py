@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics, settings
-from airflow_kstream.assets import asset_uri, cluster_inlets
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.clusters.baseline import Baseline
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
 from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.notifications import tasks
+from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.policy.doctor.baseline import without_accepted
-from airflow_kstream.policy.doctor.news import News, known_from_json, known_to_json, news
+from airflow_kstream.policy.doctor.news import Known, News, known_from_json, known_to_json, news
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster
 from airflow_kstream.views.doctor import sentence, undecided_sentences
 
@@ -79,12 +82,12 @@ class ClusterDoctorOperator(TellingOperator):
         if report.blind:
             why = "; ".join(undecided_sentences(report.undecided)[:_IN_ERROR])
             raise Unavailable(f"the servers told nothing: {why}", tried=f"examine {self.cluster_conn_id}")
-        uri = asset_uri(self.cluster_conn_id)
-        before = known_from_json(tasks.get(uri, _KNOWN))
-        found = news(report, before if self.only_new else {})
+        known = self._known() if self.only_new else {}
+        found = news(report, known)
         self._log_report(report, found)
         self.tell([*_troubles(report)], {EventKind.FINDING}, "findings", _undecided(report))
-        tasks.put(uri, _KNOWN, known_to_json(found.known))
+        if found.known != known:
+            self._keep(found)
         metrics.cluster_gauge("findings", float(len(report.findings)), self.cluster_conn_id)
         result = _result(report, found)
         if found.alarming:
@@ -101,6 +104,30 @@ class ClusterDoctorOperator(TellingOperator):
     def _examined(self) -> DoctorReport:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             return examine_cluster(cluster, Subjects())
+
+    @contextmanager
+    def _notes(self) -> Iterator[ToldNotes]:
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_session(cluster, cluster.watcher) as session,
+        ):
+            yield session.told
+
+    @property
+    def _subject(self) -> ToldSubject:
+        return ToldSubject(settings.text("installation"), self.cluster_conn_id, key=_KNOWN)
+
+    def _known(self) -> Known:
+        """Return what earlier runs found. Raises Unavailable: when HDFS can't tell: then nothing is new for certain."""
+        with self._notes() as notes:
+            return known_from_json(notes.kept(self._subject))
+
+    def _keep(self, found: News) -> None:
+        try:
+            with self._notes() as notes:
+                notes.keep(self._subject, known_to_json(found.known))
+        except KstreamError as error:
+            self.log.warning("What was found can't be kept, so the next run reports it again: %s", error)
 
     def _baseline(self) -> Baseline:
         if self.accepted is not None:

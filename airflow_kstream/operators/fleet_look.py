@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kstream import metrics
-from airflow_kstream.assets import asset_uri, cluster_inlets
+from airflow_kstream import metrics, settings
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.streams.event import EventKind
-from airflow_kstream.notifications import tasks
+from airflow_kstream.model.streams.plan import Refuse, Settled
+from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
-from airflow_kstream.policy.events.hands import (
+from airflow_kstream.policy.events.attention import (
     Hand,
     Look,
+    Pending,
     hands,
     maybe_unwatched,
     pending,
     pending_from_json,
+    trouble_with_the_end,
     unwatched,
 )
-from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.streams.folder.registry import stream_names
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
-from airflow_kstream.triggers.telling import signs_of
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.triggers.notifying import signs_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -44,9 +51,10 @@ class FleetLookOperator(TellingOperator):
 
     A stream needs one if its start or restart is blocked or overdue, its circuit breaker is open, it waits for a person
     who killed it, it is stalled or queued too long, writes no declared checkpoint, runs as it was declared before,
-    falls into a freeze, can't be read, or if nobody watches it. Two looks show the last: a step that was due in the
-    earlier one is still due. So it keeps since when, in the state of the cluster's asset. Streams with one cause that
-    is the cluster's, such as a freeze, need one hand together. The result (XCom) has at most 100 entries.
+    falls into a freeze, is held although its credentials end, can't be read, or if nobody watches it. Two looks show
+    the last: a step that was due in the earlier one is still due. So it keeps since when, among the notes of what was
+    told. Streams with one cause that is the cluster's, such as a freeze, need one hand together. The result (XCom) has
+    at most 100 entries. Pages call a stream one that needs a hand by the same rules.
 
     It looks with the connection's own rights, as `kstream streams status` does, and changes nothing. It tells one event
     alone, `nobody_watches`: the tasks that watch the streams tell all others.
@@ -72,15 +80,12 @@ class FleetLookOperator(TellingOperator):
 
     def execute(self, context: Context) -> list[dict[str, str]]:
         """Look, and return what somebody has to do. Raises Unavailable: when most streams can't be seen."""
-        uri = asset_uri(self.cluster_conn_id)
-        before = pending_from_json(tasks.get(uri, _PENDING))
-        with wrong_input_is_final():
-            verdicts, now = self._verdicts()
-        looks = {name: look_of(verdict) for name, verdict in verdicts.items()}
-        _require_seen(looks)
-        waiting = pending(looks, before, now)
+        with wrong_input_is_final(), self._session() as session:
+            verdicts, now = Watch(session).round(stream_names(session)), session.hdfs.now()
+            looks = {name: look_of(verdict, now) for name, verdict in verdicts.items()}
+            _require_seen(looks)
+            waiting = self._waiting(session.told, looks, now)
         needed = hands(looks, waiting, now)
-        tasks.put(uri, _PENDING, {name: one.to_json() for name, one in waiting.items()})
         undecided = maybe_unwatched(looks, waiting)
         self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "unwatched", undecided.__contains__)
         concerned = len({name for hand in needed for name in hand.streams})
@@ -88,15 +93,31 @@ class FleetLookOperator(TellingOperator):
         self._log_result(verdicts, needed, concerned)
         return [hand.to_json() for hand in needed]
 
-    def _verdicts(self) -> tuple[Mapping[str, Verdict], datetime]:
+    @contextmanager
+    def _session(self) -> Iterator[ClusterSession]:
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            return Watch(session).round(stream_names(session)), session.hdfs.now()
+            yield session
+
+    def _waiting(self, notes: ToldNotes, looks: Mapping[str, Look], now: datetime) -> Mapping[str, Pending]:
+        """Return what each stream waits for, and since when; kept for the next look where that changed.
+
+        It is kept among the notes of our own user: who could write it could hold `nobody_watches` back.
+        """
+        subject = ToldSubject(settings.text("installation"), self.cluster_conn_id, key=_PENDING)
+        before = pending_from_json(notes.kept(subject))
+        waiting = pending(looks, before, now)
+        if waiting != before:
+            try:
+                notes.keep(subject, {name: one.to_json() for name, one in waiting.items()})
+            except KstreamError as error:
+                self.log.warning("The due steps can't be kept, so the next look may count from zero: %s", error)
+        return waiting
 
     def _log_result(self, verdicts: Mapping[str, Verdict], needed: tuple[Hand, ...], concerned: int) -> None:
-        if freeze := next((verdict.freeze for verdict in verdicts.values() if verdict.freeze), ""):
+        if freeze := next(filter(None, (verdict.people.freeze for verdict in verdicts.values())), ""):
             self.log.info("The cluster is %s", freeze)
         self.log.info("%s of %s streams need a hand", concerned, len(verdicts))
         for hand in needed:
@@ -109,7 +130,12 @@ class NeedsAHandOperator(KstreamOperator):
     It fails, and does not warn: a red square is all that the grid shows of a mapped task, and the state of the newest
     run is then the state of the fleet. It fails at once, since no retry helps.
 
-    :param hand: an entry of the result of FleetLookOperator or of TokenLookOperator. It is no template: it quotes
+    Example::
+
+        look = TokenLookOperator(task_id="look", cluster_conn_id="prod", declared={"users": ["etl"]})
+        NeedsAHandOperator.partial(task_id="hand").expand(hand=look.output)
+
+    :param hand: an entry of the result of FleetLookOperator or of TokenLookOperator. It is not a template: it quotes
         servers.
     """
 
@@ -127,14 +153,20 @@ class NeedsAHandOperator(KstreamOperator):
         raise AirflowFailException(Hand.from_json(self.hand).sentence)
 
 
-def look_of(verdict: Verdict) -> Look:
-    """Return what a verdict shows, as far as hands go."""
+def look_of(verdict: Verdict, now: datetime) -> Look:
+    """Return what a verdict shows at `now`, as far as hands go."""
+    signs, phase = signs_of(verdict, blind=False), verdict.step.phase if isinstance(verdict.step, Settled) else None
+    if isinstance(verdict.step, Refuse):
+        signs = replace(signs, start=replace(signs.start, refusal=verdict.why))
+    hard = now + verdict.credentials.remaining if verdict.lives and verdict.credentials.remaining is not None else None
+    plan = verdict.facts.horizon.plan if verdict.facts and verdict.facts.horizon else None
     return Look(
-        signs_of(verdict, blind=False),
+        signs,
         generation=verdict.generation,
         due=verdict.calls_for_action,
         shared=verdict.step is None and verdict.shared,
-        environment=verdict.environment,
+        environment=verdict.past.environment,
+        ends=trouble_with_the_end(phase or "", verdict.credentials.horizon or "", plan, hard, now),
     )
 
 

@@ -28,13 +28,13 @@ _IN_XCOM, _IN_LOG = 50, 1000
 class HousekeepingOperator(KstreamOperator):
     """Find what nobody needs any longer in the connection's `state_dir`, and remove it unless this is a dry run.
 
-    That is drafts of writers that died, history beyond what a cleanup keeps, and folders of streams that are gone:
-    declared by no file of `[kstream] streams_folder`, stopped by a person or never run, without an application in YARN
-    and without a checkpoint that they own, and unchanged for `older_than`. Each folder is looked at again right before
-    it is touched. While the cluster is frozen, or where anything can't be read, nothing of it is removed.
+    That is drafts of writers that died, and history beyond what a cleanup keeps. While the cluster is frozen, or where
+    anything can't be read, nothing of it is removed.
 
-    What it does not do: it touches no checkpoint, no owner of one, and nothing of a stream that is declared but the
-    history that the stream's own restarts would delete.
+    What it does not do: it touches no checkpoint, no owner of one, and nothing of a stream but the history that the
+    stream's own restarts would delete. For the folder of a stream that is gone it logs the command that removes it:
+    of one that is declared by no file of `[kstream] streams_folder`, stopped by a person or never run, without an
+    application in YARN and without a checkpoint that it owns, and unchanged for `older_than`.
 
     Example::
 
@@ -67,7 +67,7 @@ class HousekeepingOperator(KstreamOperator):
                 self.log.info("... and more; %s", summary(report))
                 break
             self.log.info("%s", line)
-        left = len(report.removals) - len(report.removed)
+        left = len(report.removals) - len(report.removed) + len(report.gone)
         metrics.cluster_gauge("state_leftovers", float(left), self.cluster_conn_id)
         if report.failed:
             # The report is kept although the task fails: what was done is done.
@@ -84,7 +84,7 @@ class HousekeepingOperator(KstreamOperator):
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            housekeeper = Housekeeper(session, lambda: declared_names(folder), age)
+            housekeeper = Housekeeper(session, declared_names(folder), age)
             if self.only_plan:
                 return housekeeper.plan()
             self.log.info("%s wants to clean %s of what is older than %s", by, cluster.state_dir, self.older_than)

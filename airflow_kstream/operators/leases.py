@@ -65,7 +65,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         name. `approved_by` defaults to the user who triggered the run.
     :param dry_run: scan and report what would be done. It touches no lease.
     :param within: folders in which `path` and what `request` approves must lie, for a DAG whose params choose them.
-        It is no template. Without any, all is allowed that the connection's principal may write.
+        It is not a template. Without any, all is allowed that the connection's principal may write.
     :raises Unavailable: when some files were not recovered and retrying may help.
     :raises Conflict: when some files were not recovered and retrying will not help.
     :raises AirflowFailException: when a field or the connection is wrong.

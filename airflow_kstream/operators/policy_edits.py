@@ -13,7 +13,7 @@ from airflow_kstream import __version__, settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.declarations import KeptPolicies, Place
+from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptPolicies
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.policy_edit import UNEDITED, Policies, PolicyEdit, edited, mark_of
 from airflow_kstream.operators.declared_stream import declared
@@ -33,9 +33,14 @@ class PolicyEditsOperator(KstreamOperator):
 
     The result (XCom) are the streams whose edited policies it kept.
 
+    Example::
+
+        files = sorted(Path("/opt/airflow/streams").glob("*.yaml"))
+        PolicyEditsOperator(task_id="policy_edits", declarations=files, cluster_conn_id="prod")
+
     :param declarations: the files, each named after its stream.
     :param cluster_conn_id: the `kstream` connection.
-    :raises Denied: when the connection's principal is no supervisor of the state_dir: its word would not count.
+    :raises Denied: when the connection's principal is not a supervisor of the state_dir: its word would not count.
     """
 
     def __init__(self, *, declarations: Sequence[Path], cluster_conn_id: str, **kwargs: Any) -> None:
@@ -45,7 +50,7 @@ class PolicyEditsOperator(KstreamOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Keep what was edited, and return the streams."""
-        place = Place(settings.text("installation"), self.cluster_conn_id)
+        place = DeclarationFolder(settings.text("installation"), self.cluster_conn_id)
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,

@@ -82,6 +82,13 @@ def hopeless_is_final(execute: Callable[..., Any]) -> Callable[..., Any]:
 class KstreamOperator(BaseOperator):
     """The base of the operators.
 
+    Example::
+
+        class SafeModeOperator(KstreamOperator):
+            def execute(self, context):
+                with KstreamClusterHook("prod").cluster() as cluster, open_session(cluster, cluster.watcher) as session:
+                    return session.hdfs.now().isoformat()
+
     :param retry_policy: by default an error that a retry can't help fails the task at once; None leaves that to
         `retries` alone.
     """

@@ -1,4 +1,4 @@
-"""A person's word on a stream, from Airflow."""
+"""A person's order on a stream, from Airflow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """A word that a person can say of a stream, or of all streams of a cluster."""
+    """An order that a person can give for a stream, or for all streams of a cluster."""
 
     START = "start"
     STOP = "stop"
@@ -51,14 +51,14 @@ OF_THE_CLUSTER = frozenset({Action.FREEZE, Action.UNFREEZE})
 
 
 class StreamControlOperator(KstreamOperator):
-    """Write a person's word on a stream where every supervisor reads it: start, stop, restart or hold.
+    """Write a person's order where every supervisor of the stream reads it: start, stop, restart or hold.
 
-    The task that watches the stream carries the word out, within its `watch.every`; where none watches, its DAG's next
+    The task that watches the stream carries the order out within its `watch.every`; where none watches, its DAG's next
     run does. Only a stop is carried out here as well, so that the task ends when the stream has stopped; if the servers
-    are away, the word stands. While the cluster is frozen, a stop is refused, and the other words wait for its end; the
+    are away, the order stands. While the cluster is frozen, a stop is refused, and other orders wait for its end; the
     log says until when. `freeze` and `unfreeze` concern all streams of the connection's `state_dir`.
 
-    The word carries the name of the user who triggered the run by hand, else the id of this DAG, and the reason.
+    The order carries the name of the user who triggered the run by hand, else the id of this DAG, and the reason.
 
     It needs no retries: what could not be written is a failed task for the person who clicked.
 
@@ -106,7 +106,7 @@ class StreamControlOperator(KstreamOperator):
         return {"cluster": self.cluster_conn_id, "stream": self.stream} if self.stream else {"show": ""}
 
     def execute(self, context: Context) -> str:
-        """Write the word, and return what it did in a sentence."""
+        """Write the order, and return what it did in a sentence."""
         with wrong_input_is_final():
             action, reason, by = self._action(), self._reason(), speaker(context)
             self.log.info("%s wants to %s %s: %s", by, action, self.stream or self.cluster_conn_id, reason)
@@ -141,20 +141,20 @@ class StreamControlOperator(KstreamOperator):
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            brake = Brake(session, by)
+            freezes = FreezeStore(session, by)
             if action is Action.UNFREEZE:
-                brake.lift(reason)
+                freezes.lift(reason)
                 return f"the streams of {cluster.state_dir} are not frozen any longer"
-            word = brake.freeze(lasts, reason)
+            freeze = freezes.freeze(lasts, reason)
             self._warn(session)
-            return f"every stream of {cluster.state_dir} is {word}"
+            return f"every stream of {cluster.state_dir} is {freeze}"
 
     def _warn(self, session: ClusterSession) -> None:
         try:
             for line in what_falls_into_the_freeze(session):
                 self.log.warning("%s", line)
         except KstreamError as error:
-            # The word stands; which streams it concerns is only news.
+            # The order stands; which streams it concerns is only news.
             self.log.warning("which streams end meanwhile can't be seen now: %s", error.without_advice)
 
     def _on_stream(self, action: Action, stream: str, reason: str, by: str) -> str:
@@ -194,7 +194,8 @@ class StreamControlOperator(KstreamOperator):
 
 
 def speaker(context: Context) -> str:
-    """Return whose word a task carries: who triggered its run by hand, else its DAG. Never a value of the run's form.
+    """Return who gives a task's order: the user who triggered its run by hand, else its DAG. Never a value of the run's
+    form.
 
     A run that another DAG's task triggered inherits that run's user name, who did not ask for this one.
     """

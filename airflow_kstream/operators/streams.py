@@ -29,7 +29,7 @@ from airflow_kstream.model.errors import (
 )
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.generation_facts import Life
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.policy_edit import Policies, PolicyEdit, mark_of, policies_of
@@ -38,7 +38,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart, blocked_again
+from airflow_kstream.policy.streams.restart.blocked import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
@@ -47,13 +47,13 @@ from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
-from airflow_kstream.supervise.streams.look.lives import lives_of
+from airflow_kstream.supervise.streams.look.lifetimes import lives_of
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
 from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.engines import engine_of
-from airflow_kstream.triggers.memory import Memory
+from airflow_kstream.triggers.memory import Memory, SuccessorDoubt
 from airflow_kstream.triggers.streams import StreamTrigger
 
 if TYPE_CHECKING:
@@ -163,15 +163,15 @@ class SparkStreamOperator(KstreamOperator):
         """Act on what the trigger saw, then watch again or end."""
         self.log.info("%s: %s", event["stream"], event["why"])
         wanted = Mode.ENSURE if event.get("ensure") else Mode(mode)
-        self._recalled = Reached.from_json(event.get("recalled"))
+        self._recalled = ReachedPositions.from_json(event.get("recalled"))
         return self._reconcile(context, wanted, Memory.from_json(event.get("memory")))
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         """Act; whatever fails, a stream that runs stays watched."""
         # The watcher judged by it, and would wake this task again and again if they disagreed.
-        self._edit = memory.edit
+        self._edit = memory.declaration.edit
         # A stall is acted upon once: its watcher decides whether it is time for another examination.
-        stall, memory = memory.stall, replace(memory, stall=None)
+        stall, memory = memory.stalls.stall, replace(memory, stalls=replace(memory.stalls, stall=None))
         try:
             return self._act(context, mode, memory, stall)
         except StreamEnded:
@@ -225,7 +225,7 @@ class SparkStreamOperator(KstreamOperator):
         blocked = blocked_again(memory.blocked, datetime.now(UTC), memory.word)
         self._tell_blocked(spec.name, blocked, error)
         doubt = str(error) if isinstance(error.__cause__, Conflict) else ""
-        self._watch(spec, mode, replace(memory, blocked=blocked, doubt=doubt, doubted=0), pause)
+        self._watch(spec, mode, replace(memory, blocked=blocked, successor=SuccessorDoubt(doubt)), pause)
 
     def _tell_blocked(self, stream: str, blocked: BlockedRestart, error: KstreamError) -> None:
         """Tell the begin of the event as an error, and each further try that fails as a warning."""
@@ -240,9 +240,9 @@ class SparkStreamOperator(KstreamOperator):
             # Woken without need: the watcher and this task disagree, or it can't see. The pause prevents a busy loop.
             pause = UNREACHED_PAUSE if mode is Mode.WATCH and not report.done else 0.0
             self._watch(spec, Mode.WATCH, _known_after(report, memory), pause)
-        if not report.succeeded:
-            tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
-            raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
+        if not report.job.succeeded:
+            tried = f"watch generation {report.generation} of {report.stream} ({report.job.application})"
+            raise StreamEnded(f"{report.why}. {report.job.diagnostics}", tried=tried)
         return report.to_json()
 
     def _watch(self, spec: StreamSpec, mode: Mode, memory: Memory, pause: float = 0.0) -> NoReturn:
@@ -253,7 +253,7 @@ class SparkStreamOperator(KstreamOperator):
             pause,
             spec.watch.blind_after.total_seconds(),
             policies=self._policies(spec),
-            memory=replace(memory, declared=datetime.now(UTC)).to_json(),
+            memory=replace(memory, declaration=replace(memory.declaration, declared=datetime.now(UTC))).to_json(),
             follows_edits=self.follows_edits,
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
@@ -263,23 +263,24 @@ class SparkStreamOperator(KstreamOperator):
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
         record(self.cluster_conn_id, report, ti, lives, self._explained)
-        ti.xcom_push("yarn_application", report.application_url)
-        ti.xcom_push("yarn_logs", report.logs_url)
+        ti.xcom_push("yarn_application", report.job.application_url)
+        ti.xcom_push("yarn_logs", report.job.logs_url)
         restarts = sum((done.submitted or 1) > 1 for done in report.done)
         metrics.count("restarts", restarts, self.cluster_conn_id, report.stream)
         if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
             self.log.error("%s: %s", report.stream, report.why)
-        if report.spec_doubt:
-            self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
-        if report.owner_doubt:
-            self.log.error("%s: nothing will follow its running generation: %s", report.stream, report.owner_doubt)
-        if report.failed_spec:
-            self.log.error("%s: %s", report.stream, report.failed_spec)
+        told = report.declaration
+        if told.spec_doubt:
+            self.log.warning("%s: %s (on_change restarts nothing)", report.stream, told.spec_doubt)
+        if told.owner_doubt:
+            self.log.error("%s: nothing will follow its running generation: %s", report.stream, told.owner_doubt)
+        if told.failed_spec:
+            self.log.error("%s: %s", report.stream, told.failed_spec)
         if report.freeze:
             self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
         for sentence in report.foretold:
             self.log.warning("%s: %s", report.stream, sentence)
-        for field in report.spec_differences:
+        for field in told.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 
     @contextmanager
@@ -370,4 +371,4 @@ def _known_after(report: Report, memory: Memory) -> Memory:
     plan = report.horizon.plan if report.horizon and lives else None
     stopped = report.phase is Phase.STOPPED
     known = replace(memory, plan=plan, stopped=stopped, blocked=None, foretold=report.foretold)
-    return replace(known, doubt=report.owner_doubt, doubted=0)
+    return replace(known, successor=SuccessorDoubt(report.declaration.owner_doubt))

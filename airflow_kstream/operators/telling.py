@@ -23,6 +23,17 @@ log = logging.getLogger(__name__)
 class TellingOperator(KstreamOperator):
     """The base of operators that tell what begins and what ends. A stream's own events are its trigger's to tell.
 
+    Example::
+
+        class UnwatchedOperator(TellingOperator):
+            cluster_conn_id = "prod"
+
+            def execute(self, context):
+                trouble = Trouble(EventKind.UNWATCHED, "no task waits for it", "orders")
+                self.tell([trouble], {EventKind.UNWATCHED}, "unwatched")
+
+        UnwatchedOperator(task_id="tell", notify={"notifier": "airflow.providers.smtp.notifications.smtp.SmtpNotifier"})
+
     :param notify: `{notifier: CLASS, kwargs: {...}}` of these events; by default the notifier of `[kstream] notifier`.
         What Airflow calls when the task itself fails is `on_failure_callback`, as for any operator.
     :raises InvalidInput: when `notify` is wrong.

@@ -141,9 +141,10 @@ class KerberosTicketRenewOperator(TellingOperator):
     def _log_report(self, report: RenewalReport) -> None:
         until = f", good until {report.expiry:%Y-%m-%d %H:%M:%S %Z}" if report.expiry else ""
         if report.outcome is RenewalOutcome.FAILED:
-            since = f" since {report.failing_since:%Y-%m-%d %H:%M:%S %Z}" if report.failing_since else ""
+            failing = report.failing
+            since = f" since {failing.failing_since:%Y-%m-%d %H:%M:%S %Z}" if failing.failing_since else ""
             level = self.log.error if report.alert else self.log.warning
-            count = f"{failure_count(report.failures)}{since}" if report.counted else UNCOUNTED
+            count = f"{failure_count(failing.failures)}{since}" if failing.counted else UNCOUNTED
             what = f"not renewed, {count}; the ticket at hand is {report.state}{until}"
             level("%s: %s: %s", report.principal, what, report.error)
         else:
@@ -154,14 +155,15 @@ class KerberosTicketRenewOperator(TellingOperator):
 def _publish(report: RenewalReport) -> None:
     left = (report.expiry - datetime.now(UTC)).total_seconds() if report.expiry else 0.0
     metrics.ticket_gauge("remaining", max(left, 0.0), report.cluster, report.principal)
-    metrics.ticket_gauge("failures", report.failures, report.cluster, report.principal)
+    metrics.ticket_gauge("failures", report.failing.failures, report.cluster, report.principal)
     metrics.ticket_gauge("alert", float(report.alert), report.cluster, report.principal)
 
 
 def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
     """Return Unavailable if a later try may renew one of them by itself, else AirflowFailException."""
     named = "; ".join(
-        f"{report.principal} ({report.state}, {failure_count(report.failures)}): {report.error}" for report in alerts
+        f"{report.principal} ({report.state}, {failure_count(report.failing.failures)}): {report.error}"
+        for report in alerts
     )
     message = f"not renewed, and can't wait: {named}"
     if any(report.retryable for report in alerts):

@@ -9,7 +9,7 @@ from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
-from airflow_kstream.policy.events.token_hands import token_hands
+from airflow_kstream.policy.events.token_attention import token_hands
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.watched import watched_tokens
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TokenLookOperator(KstreamOperator):
-    """Look once at the tokens of applications that are no streams, and of credentials files, and return those that
+    """Look once at the tokens of applications that are not streams, and of credentials files, and return those that
     nobody can renew for much longer.
 
     An application's launch tokens are not visible from outside: their end is inferred from its start and from the

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.logs.diagnosis import Diagnosis, Outcome
+from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import open_session
@@ -74,7 +74,7 @@ class LogTriageOperator(KstreamOperator):
         for line in diagnosis_lines(diagnosis):
             self.log.info("%s", line)
         result = diagnosis.to_json()
-        if self.fail_if_unknown and diagnosis.outcome is Outcome.UNKNOWN:
+        if self.fail_if_unknown and diagnosis.outcome is DiagnosisOutcome.UNKNOWN:
             context["ti"].xcom_push("return_value", result)
             raise AirflowFailException(diagnosis.title)
         return result

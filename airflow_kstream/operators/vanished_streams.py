@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,25 +11,18 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
-from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.streams.declarations import Place
+from airflow_kstream.model.streams.declarations import DeclarationFolder
 from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.plan import Phase, Settled, Step, Stop
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.state_dir import few
-from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.states.recorder import is_not_named
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
-from airflow_kstream.supervise.streams.orders.desired import claimed_spec
-from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.restart.undeclared import UndeclaredStreams
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 if TYPE_CHECKING:
@@ -38,7 +31,6 @@ if TYPE_CHECKING:
 _STORED = "known_streams"
 # Names of a row that are looked at, and that a line of the log shows.
 _MOST, _SHOWN = 5000, 20
-_STATES: Mapping[Phase, str] = {Phase.RUNNING: "still runs", Phase.KILLED: "was killed"}
 
 
 class VanishedStreamsOperator(TellingOperator):
@@ -54,10 +46,15 @@ class VanishedStreamsOperator(TellingOperator):
     acts on no other: those are another DAG's, another Airflow's or a person's. One that was declared and never started
     is forgotten. Airflow's store shows persons the same names; one that only the store has is a warning in the log.
 
+    Example::
+
+        names = [file.stem for file in Path("/opt/airflow/streams").glob("*.yaml")]
+        VanishedStreamsOperator(task_id="look_after", declared=names, cluster_conn_id="prod", conn_id="spark_default")
+
     :param declared: the names of the streams that have a file now, refused or not.
     :param cluster_conn_id: the `kstream` connection.
     :param conn_id: the `spark` connection, as of SparkStreamOperator.
-    :raises Denied: when the connection's principal is no supervisor of the state_dir: its word would not count.
+    :raises Denied: when the connection's principal is not a supervisor of the state_dir: its word would not count.
     """
 
     def __init__(
@@ -72,33 +69,21 @@ class VanishedStreamsOperator(TellingOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Look after the vanished streams, and return those that nobody has stopped."""
-        place = Place(settings.text("installation"), self.cluster_conn_id)
+        place = DeclarationFolder(settings.text("installation"), self.cluster_conn_id)
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            known = session.declarations.streams(place)
-            vanished = sorted(known - set(self.declared))
-            # At once: a look that fails forgets nobody.
-            kept = self._keep(session, place, known, known | set(self.declared))
-            running, troubles = self._look_after(cluster, session, vanished) if vanished else ([], [])
-            self._keep(session, place, kept, {*running, *self.declared})
-        self._show(known | set(self.declared), {*running, *self.declared})
+            undeclared = UndeclaredStreams(session, place, self._engine_of, AirflowSecrets())
+            report = undeclared.look_after(self.declared)
+        self._show(report.known, {*report.running, *self.declared})
         why = "put its file back, or stop it"
-        undeclared = [Trouble(EventKind.UNDECLARED, why, name) for name in running]
-        self.tell(undeclared, {EventKind.UNDECLARED}, "undeclared")
-        metrics.cluster_gauge("undeclared_streams", float(len(running)), self.cluster_conn_id)
-        if troubles:
-            raise AirflowFailException("; ".join(troubles))
-        return running
-
-    def _keep(
-        self, session: ClusterSession, place: Place, before: Collection[str], names: Collection[str]
-    ) -> frozenset[str]:
-        """Keep these names, if they are others than before."""
-        if set(names) != set(before):
-            session.declarations.keep_streams(place, names)
-        return frozenset(names)
+        seen = [Trouble(EventKind.UNDECLARED, why, name) for name in report.running]
+        self.tell(seen, {EventKind.UNDECLARED}, "undeclared")
+        metrics.cluster_gauge("undeclared_streams", float(len(report.running)), self.cluster_conn_id)
+        if report.troubles:
+            raise AirflowFailException("; ".join(report.troubles))
+        return list(report.running)
 
     def _show(self, known: Collection[str], names: Collection[str]) -> None:
         """Let Airflow's store show the names to persons, with those that it alone has: nothing is done about these."""
@@ -122,66 +107,8 @@ class VanishedStreamsOperator(TellingOperator):
             if not is_not_named(error):
                 self.log.warning("The known streams can't be stored, so Airflow may show them late: %r", error)
 
-    def _look_after(
-        self, cluster: Cluster, session: ClusterSession, names: Sequence[str]
-    ) -> tuple[list[str], list[str]]:
-        running, troubles = [], []
-        verdicts = Watch(session).round(names)
-        for name, verdict in verdicts.items():
-            phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
-            if phase is Phase.ENDED:
-                troubles.append(f"{name} is declared no longer, and {verdict.why}")
-            elif phase is not Phase.STOPPED and not _never_was(verdict):
-                running.append(name)
-                self._say(name, verdict)
-        due = [name for name in running if verdicts[name].calls_for_action]
-        troubles += filter(None, [self._act(cluster, session, name) for name in due])
-        troubles += self._look_as_itself(cluster, session, [n for n in running if verdicts[n].step is None])
-        return running, troubles
-
-    def _look_as_itself(self, cluster: Cluster, watcher: ClusterSession, unseen: Sequence[str]) -> list[str]:
-        """Look, with each stream's own rights, at those that the watcher can't see; return why that failed.
-
-        Servers that are away are no stream's trouble, and the first that finds them away looks for all: their event is
-        told by those who wait.
-        """
-        troubles = []
-        for name in unseen:
-            try:
-                troubles.append(self._reconciled(cluster, watcher, name))
-            except Unavailable as error:
-                self.log.warning("%s is not seen with its own rights either: %s", name, error)
-                break
-            except KstreamError as error:
-                troubles.append(f"{name} is declared no longer, and nobody sees it: {error}")
-        return [why for why in troubles if why]
-
-    def _say(self, name: str, verdict: Verdict) -> None:
-        left = "" if verdict.remaining is None else f", horizon in {format_duration(verdict.remaining)}"
-        left += f", {verdict.freeze}" if verdict.freeze else ""
-        advice = "put its file back, or stop it with `kstream streams stop`"
-        self.log.error(
-            "%s is declared no longer and %s: %s%s; %s", name, _state(verdict.step), verdict.why, left, advice
-        )
-
-    def _act(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
-        """Take the due step; return why that failed, empty if it did not."""
-        try:
-            return self._reconciled(cluster, watcher, name)
-        except KstreamError as error:
-            return f"{name} is declared no longer, and what is due can't be done: {error}"
-
-    def _reconciled(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
-        """Look and take the step that is due; return how the stream ended, empty if it did not."""
-        known = claimed_spec(watcher, StreamId(name, cluster.state_dir))
-        if not known.submittable:
-            self.log.error("%s is watched, and nothing of it is submitted: %s", name, known.doubt)
-        with open_session(cluster, known.identity(cluster)) as session:
-            engine = engine_of(known.spec, self._spark)
-            run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
-            report = Reconciler(run, tell=self.log.info, patient=False).run(Mode.WATCH)
-        self.log.info("%s generation %s: %s", name, report.generation, report.why)
-        return f"{name} is declared no longer, and {report.why}" if report.ended else ""
+    def _engine_of(self, spec: StreamSpec) -> Engine:
+        return engine_of(spec, self._spark)
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
@@ -191,17 +118,3 @@ def _names_in(row: object) -> set[str]:
     """Return the streams that a row names: anybody may have written it who may edit assets."""
     names = row if isinstance(row, list) else []
     return {name for name in names[:_MOST] if isinstance(name, str) and is_stream_name(name)}
-
-
-def _never_was(verdict: Verdict) -> bool:
-    """Return whether nothing of it was ever claimed or submitted: its file came and went while its DAG was paused."""
-    return verdict.step is not None and verdict.generation == 0
-
-
-def _state(step: Step | None) -> str:
-    """Return in words what the watcher saw of it; a stream that it could not see may run or not."""
-    if step is None:
-        return "is not seen"
-    if isinstance(step, Settled):
-        return _STATES.get(step.phase, f"is {step.phase}")
-    return "still runs" if isinstance(step, Stop) else "is between two generations"

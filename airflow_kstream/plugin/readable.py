@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
 from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.states.reading import StoredState, Watcher, watchers
-from airflow_kstream.views.pages.fleet import Seen
+from airflow_kstream.states.reading import StoredState, WatchingTask, watchers
+from airflow_kstream.views.pages.fleet import StoredStream
 
 # The DAGs of a folder, each of which concerns all streams of its cluster.
 _OF_A_CLUSTER = (control_id, fleet_id, undeclared_id)
@@ -50,7 +50,7 @@ def _of_clusters(stored: Sequence[StoredState], dags: frozenset[str]) -> Iterato
             yield replace(each, told=Ledger(), others=others)
 
 
-def seen_by(session: Session, streams: Sequence[StoredState]) -> list[Seen]:
+def seen_by(session: Session, streams: Sequence[StoredState]) -> list[StoredStream]:
     """Return what is known of each stream, with the task that watches it."""
     tasks = {watcher.ids: watcher for watcher in watchers(session, _dags(streams))}
     return [_seen(each, tasks.get(each.state.by)) for each in streams if each.state]
@@ -60,9 +60,9 @@ def _dags(streams: Sequence[StoredState]) -> set[str]:
     return {each.state.by.dag for each in streams if each.state}
 
 
-def _seen(stored: StoredState, watcher: Watcher | None) -> Seen:
+def _seen(stored: StoredState, watcher: WatchingTask | None) -> StoredStream:
     assert stored.state is not None
-    return Seen(
+    return StoredStream(
         stored.cluster,
         stored.stream,
         stored.state,

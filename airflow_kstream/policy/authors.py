@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from airflow_kstream.model.clusters.authors import CLOSING, Authored, Ground, Standing, Supervisors
+from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground, Standing, Supervisors
 from airflow_kstream.model.streams.contract import claim_file, claims, newest_claim, number_in
 
 
@@ -30,7 +30,7 @@ def standing(author: str, supervisors: Supervisors, ground: Ground | None, users
 
 def sorted_by_author(
     owners: Mapping[str, str], supervisors: Supervisors, ground: Ground | None, users: Collection[str]
-) -> Authored:
+) -> AuthoredFiles:
     """Sort the files of a stream's folder by what their authors count.
 
     Where the stream's user is not proven, the owner of the folder passes for it, and nobody is called a stranger. A
@@ -55,7 +55,7 @@ def sorted_by_author(
     counted = {name: owner for name, owner in owners.items() if owner in counting or is_former(name, owner)}
     strange = {author for author, found in standings.items() if found in {Standing.STRANGER, Standing.FORMER}}
     strangers = {name: owner for name, owner in owners.items() if owner in strange and name not in counted}
-    return Authored(counted, strangers, frozenset(users), ground.owner if ground else "")
+    return AuthoredFiles(counted, strangers, frozenset(users), ground.owner if ground else "")
 
 
 def needs_ground(owners: Mapping[str, str], supervisors: Supervisors, users: Collection[str]) -> bool:

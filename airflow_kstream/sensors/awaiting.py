@@ -27,6 +27,17 @@ class AwaitingSensor(BaseSensorOperator):
     """A sensor that waits in the triggerer (`deferrable`) or on a worker, with the same result.
 
     An error that a retry can't help fails the task at once.
+
+    Example::
+
+        class TokenFileSensor(AwaitingSensor):
+            def poll(self):
+                return Path("/run/etl.tokens").exists(), {}
+
+            def trigger(self):
+                return TokenExpiryTrigger(self.cluster_conn_id, file="/run/etl.tokens", within="1d", poll_interval=60.0)
+
+        TokenFileSensor(task_id="there", cluster_conn_id="prod", deferrable=False)
     """
 
     def __init__(

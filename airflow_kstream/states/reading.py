@@ -26,7 +26,7 @@ _WATCHES = ("deferred", "running", "queued", "scheduled", "restarting", "up_for_
 
 
 @dataclass(frozen=True)
-class Written:
+class StoredValue:
     """A stored value, when it was written by the database's clock, and the DAG of the task that wrote it.
 
     `by` is empty for what a trigger wrote.
@@ -53,7 +53,7 @@ class StoredState:
     detail: Mapping[str, Any] | None
     told: Ledger
     report: Mapping[str, Any] | None = None
-    others: Mapping[str, Written] = field(default_factory=dict)
+    others: Mapping[str, StoredValue] = field(default_factory=dict)
 
 
 def stored_states(session: Session) -> tuple[StoredState, ...]:
@@ -89,9 +89,9 @@ def _stored_where(session: Session, *conditions: Any) -> tuple[StoredState, ...]
         .join(Store, Store.asset_id == AssetModel.id)
         .where(AssetModel.uri.startswith(f"{SCHEME}://"), *conditions)
     )
-    found: dict[tuple[str, bool], dict[str, Written]] = defaultdict(dict)
+    found: dict[tuple[str, bool], dict[str, StoredValue]] = defaultdict(dict)
     for uri, active, key, value, at, by in rows:
-        found[uri, active][key] = Written(_json(value), at, by or "")
+        found[uri, active][key] = StoredValue(_json(value), at, by or "")
     return tuple(sorted((_stored(*asset, keys) for asset, keys in found.items()), key=lambda s: (s.cluster, s.stream)))
 
 
@@ -104,7 +104,7 @@ def number_of_streams(session: Session) -> int:
 
 
 @dataclass(frozen=True)
-class Watcher:
+class WatchingTask:
     """A task that watches a stream: its state, and whether its DAG is paused."""
 
     ids: TaskIds
@@ -112,7 +112,7 @@ class Watcher:
     paused: bool
 
 
-def watchers(session: Session, dags: Collection[str]) -> tuple[Watcher, ...]:
+def watchers(session: Session, dags: Collection[str]) -> tuple[WatchingTask, ...]:
     """Return the tasks of these DAGs that watch a stream now, or come back to it by themselves."""
     from airflow.models.dag import DagModel
     from airflow.models.taskinstance import TaskInstance as Task
@@ -125,14 +125,15 @@ def watchers(session: Session, dags: Collection[str]) -> tuple[Watcher, ...]:
         .where(Task.dag_id.in_(dags), Task.state.in_(_WATCHES))
     )
     return tuple(
-        Watcher(TaskIds(dag, run, task, index), state or "", paused) for dag, run, task, index, state, paused in rows
+        WatchingTask(TaskIds(dag, run, task, index), state or "", paused)
+        for dag, run, task, index, state, paused in rows
     )
 
 
 _OWN = {Kind.VERDICT.value, Kind.DETAIL.value, Kind.REPORT.value, KEY}
 
 
-def _stored(uri: str, active: bool, keys: Mapping[str, Written]) -> StoredState:
+def _stored(uri: str, active: bool, keys: Mapping[str, StoredValue]) -> StoredState:
     verdict = keys.get(Kind.VERDICT)
     return StoredState(
         *subject_of(uri),
@@ -146,11 +147,11 @@ def _stored(uri: str, active: bool, keys: Mapping[str, Written]) -> StoredState:
     )
 
 
-def _others(keys: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
+def _others(keys: Mapping[str, StoredValue]) -> Iterator[tuple[str, StoredValue]]:
     return ((key, written) for key, written in keys.items() if key not in _OWN)
 
 
-def _mapping(keys: Mapping[str, Written], key: str) -> Mapping[str, Any] | None:
+def _mapping(keys: Mapping[str, StoredValue], key: str) -> Mapping[str, Any] | None:
     value = keys[key].value if key in keys else None
     return value if isinstance(value, Mapping) else None
 

@@ -31,7 +31,7 @@ Update = Callable[[object], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Look:
+class RowContent:
     """The content of a row, as a look saw it. `mark` differs if the content changed, `epoch` is its generation."""
 
     mark: Hashable
@@ -66,7 +66,7 @@ class Recorder:
         for kind in Kind:
             self._drop((subject, kind))
 
-    def saw(self, subject: Subject, kind: Kind, look: Look) -> None:
+    def saw(self, subject: Subject, kind: Kind, look: RowContent) -> None:
         """Take what a look saw. Never blocks."""
         self._take((subject, kind), look.mark, look.epoch, look.content)
 

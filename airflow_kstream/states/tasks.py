@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.generation_facts import Life
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.model.streams.submission import ExplainedSubmission
@@ -21,7 +21,7 @@ from airflow_kstream.states.values import detail_row, ids_of, reached_of, report
 log = logging.getLogger(__name__)
 
 
-def recalled(cluster: str, stream: str) -> Reached:
+def recalled(cluster: str, stream: str) -> ReachedPositions:
     """Return the furthest positions that a triggerer stored of the stream; nowhere if they can't be read."""
     try:
         return reached_of(store.get(asset_uri(cluster, stream), Kind.DETAIL.value))

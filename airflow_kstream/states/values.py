@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +11,12 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.generation_facts import GenerationFacts, Life
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Report, Settled
-from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted, size
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 
 # Batches in the short row: as many as a line in a table can show.
 _SHOWN = 20
@@ -44,23 +45,25 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
             horizon=known.horizon,
             plan=known.plan,
             events=events,
-            committed=known.committed,
-            batches=known.batches,
+            progress=replace(known.progress, pulse=""),
             desired=known.desired,
             by=by,
         )
+    remaining, plan_in = verdict.credentials.remaining, verdict.credentials.plan_in
     return StreamState(
         state=verdict.step.phase.value if isinstance(verdict.step, Settled) else type(verdict.step).__name__.lower(),
         verdict=verdict.why,
         generation=verdict.generation,
         application=verdict.application,
         seen=now,
-        pulse=verdict.heartbeat.pulse.value if verdict.heartbeat else "",
-        horizon=now + verdict.remaining if verdict.remaining is not None and verdict.lives else None,
-        plan=now + verdict.plan_in if verdict.plan_in is not None else None,
+        progress=StoredProgress(
+            pulse=verdict.progress.pulse.value if verdict.progress.pulse else "",
+            committed=_committed(verdict.facts),
+            batches=_batches(verdict.facts),
+        ),
+        horizon=now + remaining if remaining is not None and verdict.lives else None,
+        plan=now + plan_in if plan_in is not None else None,
         events=events,
-        committed=_committed(verdict.facts),
-        batches=_batches(verdict.facts),
         desired=verdict.facts.desired if verdict.facts else None,
         by=by,
     )
@@ -83,20 +86,22 @@ def reported(report: Report, by: TaskIds, now: datetime, before: StreamState | N
         state=report.phase.value,
         verdict=report.why,
         generation=report.generation,
-        application=report.application,
+        application=report.job.application,
         seen=now,
-        pulse=report.heartbeat.pulse.value if report.heartbeat else "",
+        progress=StoredProgress(
+            pulse=report.heartbeat.pulse.value if report.heartbeat else "",
+            committed=before.progress.committed if before else None,
+            batches=before.progress.batches if before else (),
+        ),
         horizon=report.horizon.hard if report.horizon and lives else None,
         plan=report.horizon.plan if report.horizon and lives else None,
-        committed=before.committed if before else None,
-        batches=before.batches if before else (),
         desired=_still_wanted(report, before),
         by=by,
     )
 
 
 def _still_wanted(report: Report, before: StreamState | None) -> Desired | None:
-    """Return what was wanted at the last look, None if the task acted on another word."""
+    """Return what was wanted at the last look, None if the task acted on another order."""
     desired = before.desired if before else None
     wanted = _WANTED.get(report.phase, DesiredState.RUNNING)
     return desired if desired and desired.state is wanted else None
@@ -141,14 +146,14 @@ def report_row(report: Report, lives: Sequence[Life], planned: ExplainedSubmissi
     return fitted({**report.to_json(), "lives": lived, "submission": planned and planned.to_json()}, REPORT)
 
 
-def reached_of(row: object) -> Reached:
+def reached_of(row: object) -> ReachedPositions:
     """Return the positions in a stored long row; nowhere if there are none, or something was left out of it.
 
     One that is longer than any of ours says nothing: what it said would be noted in the state_dir.
     """
     detail = row.get("detail") if isinstance(row, Mapping) and not row.get("cut") and size(row) <= DETAIL else None
     try:
-        return Reached.from_json(detail.get("reached")) if isinstance(detail, Mapping) else NOWHERE
+        return ReachedPositions.from_json(detail.get("reached")) if isinstance(detail, Mapping) else NOWHERE
     except (ValueError, TypeError, OverflowError):
         return NOWHERE
 
@@ -156,7 +161,7 @@ def reached_of(row: object) -> Reached:
 def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[str, Any]:
     """Return a task's report, brought up to date by a look; what only the task knows stays.
 
-    Of a newer generation the task told nothing, so its addresses and its horizon are left out.
+    The task told nothing about a newer generation, so that one's addresses and horizon are left out.
     """
     told = dict(report) if isinstance(report, Mapping) else {}
     if told.get("generation") != state.generation:
@@ -166,7 +171,7 @@ def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[s
         "why": state.verdict,
         "generation": state.generation,
         "application": state.application,
-        "heartbeat": plain(verdict.heartbeat),
+        "heartbeat": plain(verdict.progress.heartbeat),
         "seen": state.seen.isoformat(),
     }
     return fitted({**told, **look}, DETAIL)

@@ -11,7 +11,7 @@ from airflow_kstream.model.durations import format_duration
 
 log = logging.getLogger(__name__)
 
-# Seconds. A stream that nobody has looked at for so long, as one whose DAG is paused, prolongs no event.
+# Seconds. A stream that nobody has looked at for this long, as one whose DAG is paused, prolongs no event.
 _FORGOTTEN = 3600.0
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Subject
 from airflow_kstream.triggers.shared import Opener, Sessions
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ SLOW, LONG = 5.0, 10.0
 _MOST = 4
 
 
-class Looks(Protocol):
+class VerdictSource(Protocol):
     """A source of verdicts, such as Watch: it takes a subject when that subject's look begins."""
 
     def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]: ...
@@ -44,7 +45,7 @@ class Round:
 class Lane:
     """One thread with sessions of its own. `taken` is what it looks at, and since when."""
 
-    sessions: Sessions[Looks]
+    sessions: Sessions[VerdictSource]
     task: asyncio.Task[None] | None = None
     taken: tuple[str, float] | None = None
 
@@ -66,7 +67,7 @@ class Lanes:
     def __init__(
         self,
         conn_id: str,
-        opener: Opener[Looks],
+        opener: Opener[VerdictSource],
         deliver: Callable[[str, Verdict, float], None],
         freed: Callable[[], None],
     ) -> None:
@@ -132,7 +133,7 @@ class Lanes:
                 lane.taken = subject.name, loop.time()
                 yield subject
 
-        def look(watch: Looks) -> None:
+        def look(watch: VerdictSource) -> None:
             for name, verdict in watch.looks(take()):
                 lane.taken = None
                 loop.call_soon_threadsafe(self._deliver, name, verdict, began)

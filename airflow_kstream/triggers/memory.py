@@ -9,56 +9,87 @@ from typing import Any
 
 from airflow_kstream.model.clusters.safe_mode import SafeMode
 from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.policy.streams.ends.environment import refused, tells_safe_mode
 from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
-from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.restart.blocked import BlockedRestart
 from airflow_kstream.policy.streams.restart.looks import furthest
 
 
 @dataclass(frozen=True)
-class Memory:
-    """The last known facts about a stream. A trigger of an earlier version carries none, one of a later version more.
+class Blindness:
+    """A stream that was not seen: since when, and how often its task was woken for that."""
 
-    `plan` is the start of the restart window, `blind_since` the begin of a blindness that has woken the task `wakings`
-    times, `word` the time of the person's last word, `stopped` whether the stream was seen stopped. `reached` are the
-    furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
-    of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
-    sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
-    For the batch that was `examined` last it is not woken again before `examine_at`. The task looked, and read its
-    declaration, at `declared`; `edit` is the last edit of the policies that the trigger read. `foretold` is what the
-    doctor expected for the running generation when the task last acted. `safe_mode` is when HDFS last refused a look
-    for it, None if it never did.
-    """
-
-    plan: datetime | None = None
-    blind_since: datetime | None = None
+    since: datetime | None = None
     wakings: int = 0
-    word: datetime | None = None
-    stopped: bool = False
-    blocked: BlockedRestart | None = None
-    reached: Reached = NOWHERE
-    ledger: Ledger = field(default_factory=Ledger)
+
+
+@dataclass(frozen=True)
+class SuccessorDoubt:
+    """The reason why nothing can follow a generation: only the task sees who owns a checkpoint, or that the stream is
+    declared twice."""
+
     doubt: str = ""
     doubted: int = 0
-    stall: Stall | None = None
-    examine_at: datetime | None = None
-    examined: Stall | None = None
-    declared: datetime | None = None
-    edit: PolicyEdit | None = None
-    foretold: tuple[str, ...] = ()
-    safe_mode: SafeMode | None = None
+    """The generation; 0 is the running one."""
 
-    def saw(self, reached: Reached) -> Memory:
+
+@dataclass(frozen=True)
+class StallMemory:
+    """The batches of a stream that hang."""
+
+    stall: Stall | None = None
+    """The one that the task is to examine."""
+    examined: Stall | None = None
+    """The one that it examined last."""
+    examine_at: datetime | None = None
+    """The time before which it is not woken again for that one."""
+
+
+@dataclass(frozen=True)
+class DeclarationMemory:
+    """The declaration as the task read it."""
+
+    declared: datetime | None = None
+    """When it looked, and read its declaration."""
+    edit: PolicyEdit | None = None
+    """The last edit of the policies that the trigger read."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The last known facts about a stream. One of an earlier version carries fewer, one of a later version more."""
+
+    plan: datetime | None = None
+    """The start of the restart window."""
+    word: datetime | None = None
+    """The time of the person's last order."""
+    stopped: bool = False
+    """Whether the stream was seen stopped."""
+    blocked: BlockedRestart | None = None
+    reached: ReachedPositions = NOWHERE
+    """The furthest positions that were seen: a checkpoint that is restored later shows older ones."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What was told of the stream."""
+    foretold: tuple[str, ...] = ()
+    """What the doctor expected for the running generation when the task last acted."""
+    safe_mode: SafeMode | None = None
+    """When HDFS last refused a look for it, None if it never did."""
+    blindness: Blindness = Blindness()
+    successor: SuccessorDoubt = SuccessorDoubt()
+    stalls: StallMemory = StallMemory()
+    declaration: DeclarationMemory = DeclarationMemory()
+
+    def saw(self, reached: ReachedPositions) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
         if not reached.concerns(self.reached.generation, self.reached.claim):
             return replace(self, reached=reached)
         positions = furthest(self.reached.positions, reached.positions)
         return replace(self, reached=replace(reached, positions=positions))
 
-    def recalls(self, stored: Reached) -> Memory:
+    def recalls(self, stored: ReachedPositions) -> Memory:
         """Return what is known beside what a row says that an earlier triggerer saw before it died.
 
         Anybody who may edit assets can write a row. So it adds to what is known of the same generation, and replaces
@@ -73,18 +104,18 @@ class Memory:
 
     def sees(self, generation: int) -> Memory:
         """Return what is known beside this generation: a doubt concerns the one that ran when the task looked."""
-        if not self.doubt or self.doubted not in {0, generation}:
-            return replace(self, doubt="", doubted=0)
-        return replace(self, doubted=generation)
+        if not self.successor.doubt or self.successor.doubted not in {0, generation}:
+            return replace(self, successor=SuccessorDoubt())
+        return replace(self, successor=replace(self.successor, doubted=generation))
 
     def examines(self, stall: Stall, now: datetime) -> Memory:
         """Return what is known once the task is woken to examine a batch; the next time it waits for longer."""
-        return replace(self, stall=stall, examined=stall, examine_at=now + stall.lasts * CONFIRMS)
+        return replace(self, stalls=StallMemory(stall, stall, now + stall.lasts * CONFIRMS))
 
     def may_examine(self, stall: Stall, now: datetime) -> bool:
         """Return whether the task may be woken to examine this batch now."""
-        again = self.examined is not None and self.examined.is_same(stall)
-        return not again or self.examine_at is None or now >= self.examine_at
+        examined, again_at = self.stalls.examined, self.stalls.examine_at
+        return examined is None or not examined.is_same(stall) or again_at is None or now >= again_at
 
     def failed(self, words: str, now: datetime) -> Memory:
         """Return what is known after a look that failed in these words."""
@@ -95,13 +126,13 @@ class Memory:
         blocked = self.blocked
         return {
             "plan": _written(self.plan),
-            "blind_since": _written(self.blind_since),
-            "wakings": self.wakings,
+            "blind_since": _written(self.blindness.since),
+            "wakings": self.blindness.wakings,
             "word": _written(self.word),
             "stopped": self.stopped,
             "told": self.ledger.to_json(),
-            "doubt": self.doubt,
-            "doubted": self.doubted,
+            "doubt": self.successor.doubt,
+            "doubted": self.successor.doubted,
             "blocked": blocked
             and {
                 "since": _written(blocked.since),
@@ -110,11 +141,11 @@ class Memory:
                 "word": _written(blocked.word),
             },
             "reached": self.reached.to_json(),
-            "stall": self.stall and self.stall.to_json(),
-            "examine_at": _written(self.examine_at),
-            "examined": self.examined and self.examined.to_json(),
-            "declared": _written(self.declared),
-            "edit": self.edit and self.edit.to_json(),
+            "stall": self.stalls.stall and self.stalls.stall.to_json(),
+            "examine_at": _written(self.stalls.examine_at),
+            "examined": self.stalls.examined and self.stalls.examined.to_json(),
+            "declared": _written(self.declaration.declared),
+            "edit": self.declaration.edit and self.declaration.edit.to_json(),
             "foretold": list(self.foretold),
             "safe_mode": self.safe_mode and self.safe_mode.to_json(),
         }
@@ -127,20 +158,19 @@ class Memory:
         try:
             return cls(
                 plan=_read(data.get("plan")),
-                blind_since=_read(data.get("blind_since")),
-                wakings=int(data.get("wakings") or 0),
+                blindness=Blindness(_read(data.get("blind_since")), int(data.get("wakings") or 0)),
                 word=_read(data.get("word")),
                 stopped=bool(data.get("stopped")),
                 blocked=_blocked(data.get("blocked")),
-                reached=Reached.from_json(data.get("reached")),
+                reached=ReachedPositions.from_json(data.get("reached")),
                 ledger=Ledger.from_json(data.get("told")),
-                doubt=str(data.get("doubt") or ""),
-                doubted=int(data.get("doubted") or 0),
-                stall=Stall.from_json(data.get("stall")),
-                examine_at=_read(data.get("examine_at")),
-                examined=Stall.from_json(data.get("examined")),
-                declared=_read(data.get("declared")),
-                edit=PolicyEdit.from_json(data.get("edit")),
+                successor=SuccessorDoubt(str(data.get("doubt") or ""), int(data.get("doubted") or 0)),
+                stalls=StallMemory(
+                    Stall.from_json(data.get("stall")),
+                    Stall.from_json(data.get("examined")),
+                    _read(data.get("examine_at")),
+                ),
+                declaration=DeclarationMemory(_read(data.get("declared")), PolicyEdit.from_json(data.get("edit"))),
                 foretold=tuple(map(str, data.get("foretold") or ())),
                 safe_mode=SafeMode.from_json(data.get("safe_mode")),
             )

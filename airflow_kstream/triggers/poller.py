@@ -15,20 +15,21 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.heartbeat import LATE as LATE_PULSES
 from airflow_kstream.model.streams.stall import Stall
-from airflow_kstream.policy.streams.horizon.turns import Turns
+from airflow_kstream.policy.streams.horizon.start_pacing import Turns
 from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight, reason_to_wake
 from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.pulse.stalled_together import Together
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.look.watch import Subject, Verdict, Watch
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.triggers.environment import Environment
-from airflow_kstream.triggers.lanes import Lanes, Looks
+from airflow_kstream.triggers.lanes import Lanes, VerdictSource
+from airflow_kstream.triggers.notifying import ClusterTeller
 from airflow_kstream.triggers.shared import Opener
-from airflow_kstream.triggers.telling import ClusterTeller
 
 log = logging.getLogger(__name__)
 
-# Seconds. A verdict that is overdue for this long is no conclusion, whatever keeps it.
+# Seconds. A verdict that is overdue for this long is not a conclusion, whatever keeps it.
 LATE = 120.0
 # Seconds between two heartbeats, whatever the pace of the streams.
 BEAT = 30.0
@@ -41,13 +42,13 @@ _tellers: dict[str, ClusterTeller] = {}
 
 
 @contextmanager
-def _watch(cluster: Cluster) -> Iterator[Looks]:
+def _watch(cluster: Cluster) -> Iterator[VerdictSource]:
     with open_session(cluster, cluster.watcher) as session:
         yield Watch(session, again=True)
 
 
 @dataclass(frozen=True)
-class Seen:
+class PolledVerdict:
     """A verdict, what its trigger knows after it, and the reason to wake the task of a stream that nobody sees.
 
     `blind` is whether nobody sees it for a cause of its own, which somebody has to know of.
@@ -67,7 +68,7 @@ class _Waiter:
     every: float
     sight: Sight
     since: float
-    seen: asyncio.Future[Seen] = field(compare=False)
+    seen: asyncio.Future[PolledVerdict] = field(compare=False)
 
     @property
     def due(self) -> float:
@@ -93,7 +94,7 @@ class ClusterPoller:
     about is an event of the cluster, or the reason to wake a stream's task: `policy.streams.blindness` decides.
     """
 
-    def __init__(self, conn_id: str, opener: Opener[Looks] = _watch) -> None:
+    def __init__(self, conn_id: str, opener: Opener[VerdictSource] = _watch) -> None:
         self._conn_id = conn_id
         self._waiting: list[_Waiter] = []
         self._changed = asyncio.Event()
@@ -101,7 +102,7 @@ class ClusterPoller:
         self._task: asyncio.Task[None] | None = None
         self._next_beat = 0.0
 
-    async def next_verdict(self, subject: Subject, every: float, sight: Sight) -> Seen:
+    async def next_verdict(self, subject: Subject, every: float, sight: Sight) -> PolledVerdict:
         """Return the stream's verdict from a look that begins after now, or none if that look is late."""
         loop = asyncio.get_running_loop()
         waiter = _Waiter(subject, every, sight, loop.time(), loop.create_future())
@@ -119,17 +120,17 @@ class ClusterPoller:
         """
         now, turns = asyncio.get_running_loop().time(), _turns.get(self._conn_id, Turns())
         wait: float | None = 0.0
-        if verdict.start_may_wait is None:
+        if verdict.past.start_may_wait is None:
             turns = turns.without(stream)
         else:
-            turns = turns.waits(stream, verdict.start_may_wait, now)
+            turns = turns.waits(stream, verdict.past.start_may_wait, now)
             if due:
                 turns, wait = turns.take(stream, now, within)
         _turns[self._conn_id] = turns
         return wait if due else None
 
     def why_held_back(self, stall: Stall) -> str:
-        """Return why a stall is no reason for a restart while the cluster is as it is; empty if it may be one."""
+        """Return why a stall is not a reason for a restart while the cluster is as it is; empty if it may be one."""
         now, together = asyncio.get_running_loop().time(), _together.get(self._conn_id, Together())
         return together.why_held_back(now, self._cluster(), (stall.limit * CONFIRMS).total_seconds())
 
@@ -190,13 +191,13 @@ class ClusterPoller:
 
     def _deliver(self, name: str, verdict: Verdict, began: float) -> None:
         now = asyncio.get_running_loop().time()
-        late = verdict.lives and verdict.heartbeat is not None and verdict.heartbeat.pulse in LATE_PULSES
+        late = verdict.lives and verdict.progress.pulse in LATE_PULSES
         together = _together.get(self._conn_id, Together())
         _together[self._conn_id] = together.saw(name, now, gets_on=verdict.step is not None and not late)
         if verdict.step is not None:
             self._notice(self._cluster().saw(now), verdict, now)
             environment = _environments.setdefault(self._conn_id, Environment(self._conn_id))
-            environment.saw(name, verdict.environment, now)
+            environment.saw(name, verdict.past.environment, now)
             self._tell(verdict)
         for waiter in [waiter for waiter in self._waiting if waiter.subject.name == name and waiter.since <= began]:
             self._resolve(waiter, verdict, now)
@@ -207,9 +208,10 @@ class ClusterPoller:
         if not waiter.seen.done():
             waiter.seen.set_result(self._seen(waiter.sight, verdict, now))
 
-    def _seen(self, sight: Sight, verdict: Verdict, now: float) -> Seen:
+    def _seen(self, sight: Sight, verdict: Verdict, now: float) -> PolledVerdict:
         if verdict.step is not None:
-            return Seen(verdict, sight.saw(None if verdict.plan_in is None else now + verdict.plan_in.total_seconds()))
+            plan_in = verdict.credentials.plan_in
+            return PolledVerdict(verdict, sight.saw(None if plan_in is None else now + plan_in.total_seconds()))
         sight = sight.failed(now, shared=verdict.shared)
         self._notice(self._cluster().failed(now, sight), verdict, now)
         self._tell(verdict)
@@ -217,7 +219,7 @@ class ClusterPoller:
         if wake:
             self._notice(self._cluster().woke(now, sight), verdict, now)
             sight = replace(sight, wakings=sight.wakings + 1)
-        return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(), now))
+        return PolledVerdict(verdict, sight, wake, sight.blind_alone(self._cluster(), now))
 
     def _cluster(self) -> ClusterSight:
         return _clusters.setdefault(self._conn_id, ClusterSight())

@@ -7,9 +7,9 @@ from typing import Any
 
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.states.due import Kind, Subject
-from airflow_kstream.states.recorder import Look, ReportUpdate, recorder
+from airflow_kstream.states.recorder import ReportUpdate, RowContent, recorder
 from airflow_kstream.states.values import detail_row, ids_of, report_after, row_of, state_of
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.triggers.memory import Memory
 
 
@@ -30,7 +30,7 @@ class Recording:
         """
         state = state_of(verdict, memory.ledger, self._by, now, self._before)
         self._before, epoch, rows = state, state.generation, recorder()
-        rows.saw(self._subject, Kind.VERDICT, Look(state.mark, epoch, lambda: row_of(state)))
+        rows.saw(self._subject, Kind.VERDICT, RowContent(state.mark, epoch, lambda: row_of(state)))
         if verdict.step is None:
             return
         if recalled:
@@ -40,15 +40,16 @@ class Recording:
             rows.report(self._subject, state.mark, epoch, report)
 
     def _detail(self, verdict: Verdict, memory: Memory, state: StreamState) -> None:
-        seen = len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze, verdict.word
+        past, people = verdict.past, verdict.people
+        seen = len(past.ends), past.failure, verdict.progress.verified, past.former_spec, people.freeze, people.word
         mark = state.mark, seen
-        look = Look(mark, state.generation, lambda: detail_row(state, _detail(verdict, memory)))
+        look = RowContent(mark, state.generation, lambda: detail_row(state, _detail(verdict, memory)))
         recorder().saw(self._subject, Kind.DETAIL, look)
 
 
 def _detail(verdict: Verdict, memory: Memory) -> dict[str, Any]:
     told = memory.ledger.to_json()["lasting"]
-    more = {"told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.doubt}
-    more["pulse_why"] = verdict.heartbeat.why if verdict.heartbeat else ""
+    more = {"told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.successor.doubt}
+    more["pulse_why"] = verdict.progress.pulse_why
     more["facts"] = verdict.facts.to_json() if verdict.facts else None
     return {**verdict.to_json(), **more, "reached": memory.reached.to_json()}

@@ -8,8 +8,8 @@ from airflow_kstream import metrics
 from airflow_kstream.model.streams.event import EventKind
 from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.model.streams.token_push import Refreshed
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.model.streams.token_push import RefreshStatus
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 
 # From 3 on, somebody should look.
 PULSES = {
@@ -36,25 +36,26 @@ def publish(cluster: str, stream: str, verdict: Verdict, blind_seconds: float, *
     metrics.gauge("restart_blocked", float(blocked), cluster, stream)
     if verdict.step is None:
         return
-    metrics.gauge("queued_seconds", verdict.queued.total_seconds() if verdict.queued else 0.0, cluster, stream)
-    metrics.gauge("queued_too_long", float(verdict.queued_too_long), cluster, stream)
+    progress, credentials = verdict.progress, verdict.credentials
+    metrics.gauge("queued_seconds", progress.queued.total_seconds() if progress.queued else 0.0, cluster, stream)
+    metrics.gauge("queued_too_long", float(progress.queued_too_long), cluster, stream)
     metrics.gauge("breaker_open", float(verdict.breaker_open), cluster, stream)
-    metrics.gauge("unplanned_ends", float(len(verdict.ends)), cluster, stream)
-    metrics.gauge("former_spec", float(verdict.former_spec), cluster, stream)
-    waits = verdict.waits_for_a_person
+    metrics.gauge("unplanned_ends", float(len(verdict.past.ends)), cluster, stream)
+    metrics.gauge("former_spec", float(verdict.past.former_spec), cluster, stream)
+    waits = verdict.past.waits_for_a_person
     metrics.gauge("waits_for_a_person_seconds", waits.total_seconds() if waits is not None else 0.0, cluster, stream)
-    metrics.gauge("frozen", float(bool(verdict.freeze)), cluster, stream)
-    if verdict.remaining is not None and verdict.lives:
-        metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), cluster, stream)
-    if verdict.refreshed is not None:
-        _publish_pushes(cluster, stream, verdict.refreshed)
-    if verdict.commit_age is not None:
-        metrics.gauge("commit_age_seconds", verdict.commit_age.total_seconds(), cluster, stream)
-    if verdict.heartbeat is not None and not _rests(verdict):
-        metrics.gauge("pulse", float(PULSES[verdict.heartbeat.pulse]), cluster, stream)
+    metrics.gauge("frozen", float(bool(verdict.people.freeze)), cluster, stream)
+    if credentials.remaining is not None and verdict.lives:
+        metrics.gauge("horizon_seconds", credentials.remaining.total_seconds(), cluster, stream)
+    if credentials.refreshed is not None:
+        _publish_pushes(cluster, stream, credentials.refreshed)
+    if progress.commit_age is not None:
+        metrics.gauge("commit_age_seconds", progress.commit_age.total_seconds(), cluster, stream)
+    if progress.pulse is not None and not _rests(verdict):
+        metrics.gauge("pulse", float(PULSES[progress.pulse]), cluster, stream)
 
 
-def _publish_pushes(cluster: str, stream: str, refreshed: Refreshed) -> None:
+def _publish_pushes(cluster: str, stream: str, refreshed: RefreshStatus) -> None:
     """Publish how the pushes to a stream stand; what never came, or is never due, sends nothing."""
     if refreshed.confirmed is not None:
         metrics.gauge("push_confirmed_age_seconds", refreshed.confirmed.total_seconds(), cluster, stream)

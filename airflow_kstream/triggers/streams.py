@@ -12,27 +12,28 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.streams.looks import Reached
+from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.horizon.turns import NO_HURRY
+from airflow_kstream.policy.streams.horizon.start_pacing import NO_HURRY
 from airflow_kstream.policy.streams.pulse.blindness import Sight
-from airflow_kstream.policy.streams.restart.blocked_restart import held_back
-from airflow_kstream.supervise.streams.folder.story import named
-from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
+from airflow_kstream.policy.streams.restart.blocked import held_back
+from airflow_kstream.supervise.streams.folder.action_log import named
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Subject
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
-from airflow_kstream.triggers.memory import Memory
-from airflow_kstream.triggers.poller import ClusterPoller, Seen
-from airflow_kstream.triggers.recalling import Recall
+from airflow_kstream.triggers.memory import Blindness, Memory
+from airflow_kstream.triggers.memory_restored import Recall
+from airflow_kstream.triggers.notifying import Teller, declared_notifier, look
+from airflow_kstream.triggers.poller import ClusterPoller, PolledVerdict
 from airflow_kstream.triggers.recording import Recording
 from airflow_kstream.triggers.shared import shared
 from airflow_kstream.triggers.stream_metrics import publish, publish_events
-from airflow_kstream.triggers.telling import Teller, declared_notifier, look
 
 _BLIND_AFTER = 300.0
-# Seconds between two looks while nothing can be concluded, at most: a patience of minutes is no matter of hours.
+# Seconds between two looks while nothing can be concluded, at most: a limit of minutes must not be noticed after hours.
 _BLIND_EVERY = 60.0
 # The place of `queued_too_long` in what the log shows.
 _QUEUED = 4
@@ -129,18 +130,18 @@ class StreamTrigger(BaseTrigger):
         memory, clock = Memory.from_json(self.memory), _Clock.read()
         logged: tuple[str, ...] = ()
         sight = Sight(
-            looked=clock.passed(memory.declared),
+            looked=clock.passed(memory.declaration.declared),
             patience=self.blind_after_seconds,
             plan=clock.to_loop(memory.plan),
-            blind_since=clock.passed(memory.blind_since) if memory.blind_since else None,
-            wakings=memory.wakings,
+            blind_since=clock.passed(memory.blindness.since) if memory.blindness.since else None,
+            wakings=memory.blindness.wakings,
         ).handed_on(clock.loop)
         key = self.cluster_conn_id, self.stream
         subject, recording, recall = self._subject(memory), Recording(key, self.task_instance), Recall(key)
         async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall:
             while True:
-                subject = subject.knowing(memory.edit)
-                pace = self._pace(subject, memory.edit)
+                subject = subject.knowing(memory.declaration.edit)
+                pace = self._pace(subject, memory.declaration.edit)
                 every = pace.every if sight.blind_since is None else min(pace.every, _BLIND_EVERY)
                 seen = await poller.next_verdict(subject, every, replace(sight, patience=pace.blind_after))
                 clock, verdict, sight = _Clock.read(), seen.verdict, seen.sight
@@ -148,23 +149,24 @@ class StreamTrigger(BaseTrigger):
                 ensure = memory.stopped and verdict.calls_for_action
                 memory = self._remember(memory, verdict, sight, clock)
                 before = memory.ledger.kinds
-                memory = replace(memory, ledger=teller.saw(*look(verdict, memory, blind=seen.blind), verdict.notify))
+                told = look(verdict, memory, blind=seen.blind)
+                memory = replace(memory, ledger=teller.saw(*told, verdict.people.notify))
                 publish(*key, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
                 publish_events(*key, before, memory.ledger.kinds)
                 recording.saw(verdict, memory.recalls(recall.reached), clock.host, recalled=recall.done)
-                held = poller.why_held_back(verdict.stall) if verdict.stall else ""
+                stall = verdict.progress.stall
+                held = poller.why_held_back(stall) if stall else ""
                 logged = self._log_change(seen, clock, logged, held)
-                stall = None if held else verdict.stall
-                if stall and await self._examination_comes(poller, verdict, stall, memory, clock, every):
+                if stall and not held and await self._examination_comes(poller, verdict, stall, memory, clock, every):
                     memory = memory.examines(stall, _Clock.read().host)
-                if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
+                if memory.stalls.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
                     memory = replace(memory, ledger=teller.handed_on)
                     yield self._event(seen, memory, await recall.awaited(), ensure=ensure)
                     return
 
     def _subject(self, memory: Memory) -> Subject:
         installation = settings.text("installation") if self.follows_edits else None
-        return Subject(self.stream, self.policies, installation, memory.declared)
+        return Subject(self.stream, self.policies, installation, memory.declaration.declared)
 
     def _pace(self, subject: Subject, edit: PolicyEdit | None) -> _Pace:
         """Return the pace of the looks by the policies that hold once this edit is known."""
@@ -174,7 +176,7 @@ class StreamTrigger(BaseTrigger):
         return _Pace(watch.every.total_seconds(), watch.blind_after.total_seconds())
 
     def _log_edit(self, subject: Subject, memory: Memory, verdict: Verdict) -> None:
-        if verdict.step is not None and subject.by(verdict.edit) != subject.by(memory.edit):
+        if verdict.step is not None and subject.by(verdict.people.edit) != subject.by(memory.declaration.edit):
             self.log.info("%s: its declaration's policies were edited; the edited ones hold from now on", self.stream)
 
     def _teller(self, memory: Memory) -> Teller:
@@ -198,7 +200,8 @@ class StreamTrigger(BaseTrigger):
         """Wait for this stream's turn to be examined, as a start does: it may end with one."""
         if not memory.may_examine(stall, clock.host):
             return False
-        wait = poller.turn(self.stream, replace(verdict, start_may_wait=NO_HURRY), due=True, within=every)
+        unhurried = replace(verdict, past=replace(verdict.past, start_may_wait=NO_HURRY))
+        wait = poller.turn(self.stream, unhurried, due=True, within=every)
         if wait:
             await asyncio.sleep(wait)
         return wait is not None
@@ -207,60 +210,60 @@ class StreamTrigger(BaseTrigger):
         memory = replace(
             before,
             plan=clock.to_host(sight.plan),
-            blind_since=clock.to_host(sight.unseen_since),
-            wakings=sight.wakings,
+            blindness=Blindness(clock.to_host(sight.unseen_since), sight.wakings),
         )
-        if verdict.step is not None or verdict.edit is not None:
-            memory = replace(memory, edit=verdict.edit)
+        if verdict.step is not None or verdict.people.edit is not None:
+            memory = replace(memory, declaration=replace(memory.declaration, edit=verdict.people.edit))
         if verdict.step is None:
             return memory.failed(verdict.why, clock.host) if verdict.shared else memory
-        if memory.blocked and not (verdict.calls_for_action or verdict.freeze or verdict.stall):
+        if memory.blocked and not (verdict.calls_for_action or verdict.people.freeze or verdict.progress.stall):
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
-        return replace(memory.saw(verdict.reached).sees(verdict.generation), word=verdict.word, stopped=stopped)
+        memory = memory.saw(verdict.progress.reached).sees(verdict.generation)
+        return replace(memory, word=verdict.people.word, stopped=stopped)
 
-    def _event(self, seen: Seen, memory: Memory, recalled: Reached, *, ensure: bool) -> TriggerEvent:
+    def _event(self, seen: PolledVerdict, memory: Memory, recalled: ReachedPositions, *, ensure: bool) -> TriggerEvent:
         verdict = seen.verdict
-        stalled = verdict.heartbeat.why if memory.stall and verdict.heartbeat else ""
+        stalled = verdict.progress.pulse_why if memory.stalls.stall else ""
         why = f"{seen.wake}: {verdict.why}" if seen.wake else stalled or verdict.why
         payload = {"stream": self.stream, "why": why, "ensure": ensure, "memory": memory.to_json()}
         return TriggerEvent(payload | {"recalled": recalled.to_json()})  # type: ignore[no-untyped-call]
 
-    def _log_change(self, seen: Seen, clock: _Clock, logged: tuple[str, ...], held: str) -> tuple[str, ...]:
+    def _log_change(self, seen: PolledVerdict, clock: _Clock, logged: tuple[str, ...], held: str) -> tuple[str, ...]:
         """Log a line if something changed, and return the state that the log now shows."""
         verdict = seen.verdict
-        pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
+        progress, past, people = verdict.progress, verdict.past, verdict.people
         blind = bool(seen.wake)
         frozen = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.FROZEN
-        strangers = named(verdict.strangers_files)
+        strangers = named(people.strangers_files)
         state = (
             # How far away a horizon is, which changes each time, is part of what waits.
-            verdict.freeze if frozen else verdict.why,
-            pulse,
+            people.freeze if frozen else verdict.why,
+            progress.pulse or "",
             str(verdict.generation),
-            str(verdict.verified),
-            str(verdict.queued_too_long),
+            str(progress.verified),
+            str(progress.queued_too_long),
             str(blind),
-            verdict.freeze,
-            str(bool(verdict.freeze_warning)),
+            people.freeze,
+            str(bool(people.freeze_warning)),
             str(bool(held)),
             strangers,
             str(verdict.reminders),
         )
         if state != logged:
             self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
-            if verdict.queued_too_long and verdict.queued is not None:
-                self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(verdict.queued))
-            if logged and logged[_QUEUED] == str(True) and not verdict.queued_too_long:
+            if progress.queued_too_long and progress.queued is not None:
+                self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(progress.queued))
+            if logged and logged[_QUEUED] == str(True) and not progress.queued_too_long:
                 self.log.info("%s waits in YARN no longer", self.stream)
-            if verdict.freeze:
-                self.log.warning("%s: the cluster is %s", self.stream, verdict.freeze)
-            if verdict.freeze_warning:
-                self.log.error("%s: %s", self.stream, verdict.freeze_warning)
-            if verdict.waits_for_a_person is not None and logged[-1:] != state[-1:]:
+            if people.freeze:
+                self.log.warning("%s: the cluster is %s", self.stream, people.freeze)
+            if people.freeze_warning:
+                self.log.error("%s: %s", self.stream, people.freeze_warning)
+            if past.waits_for_a_person is not None and logged[-1:] != state[-1:]:
                 # With the first look of this trigger, and daily: the last of the state counts the days.
-                since = _words(verdict.waits_for_a_person)
+                since = _words(past.waits_for_a_person)
                 self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
             if strangers and strangers not in logged:
                 self.log.warning("%s: strangers wrote in its folder, and count for nothing: %s", self.stream, strangers)
@@ -272,14 +275,15 @@ class StreamTrigger(BaseTrigger):
 
 
 def _calls(verdict: Verdict, memory: Memory, clock: _Clock) -> bool:
-    return verdict.calls_for_action and not held_back(memory.blocked, verdict.step, verdict.word, clock.host)
+    return verdict.calls_for_action and not held_back(memory.blocked, verdict.step, verdict.people.word, clock.host)
 
 
 def _details(verdict: Verdict) -> str:
-    remaining = f", horizon in {_words(verdict.remaining)}" if verdict.remaining is not None else ""
-    remaining = remaining or ("" if verdict.horizon_known or verdict.step is None else ", horizon unknown")
-    beat = f", heartbeat {verdict.heartbeat.pulse.value}: {verdict.heartbeat.why}" if verdict.heartbeat else ""
-    return beat + remaining
+    remaining, progress = verdict.credentials.remaining, verdict.progress
+    horizon = f", horizon in {_words(remaining)}" if remaining is not None else ""
+    horizon = horizon or ("" if verdict.horizon_known or verdict.step is None else ", horizon unknown")
+    beat = f", heartbeat {progress.pulse}: {progress.pulse_why}" if progress.pulse else ""
+    return beat + horizon
 
 
 def _words(duration: timedelta) -> str:

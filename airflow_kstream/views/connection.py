@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from rich.table import Table
 
-from airflow_kstream.supervise.doctor.connection import Outcome, ProbeResult
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult
 from airflow_kstream.views.tables import add, cell, table
 
-_STYLES = {Outcome.PASSED: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "red"}
+_STYLES = {ProbeOutcome.PASSED: "green", ProbeOutcome.WARNING: "yellow", ProbeOutcome.FAILED: "red"}
 
 
 def command_lines(results: Iterable[ProbeResult]) -> Iterator[str]:

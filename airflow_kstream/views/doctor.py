@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.table import Table
 from rich.text import Text
 
-from airflow_kstream.model.finding import Accepted, Concern, DoctorReport, Finding, Severity, Undecided
+from airflow_kstream.model.finding import AcceptedFinding, Concern, DoctorReport, Finding, Severity, UndecidedCheck
 from airflow_kstream.policy.doctor.check import Check
 from airflow_kstream.views.tables import add, cell, table
 
@@ -66,20 +66,20 @@ def _concerns(concerns: tuple[Concern, ...]) -> tuple[str, ...]:
     return (*shown, f"and {more} more") if more > 0 else shown
 
 
-def _accepted(accepted: Accepted) -> str:
+def _accepted(accepted: AcceptedFinding) -> str:
     return f"accepted until {accepted.until} by {accepted.by}: {accepted.finding.id}: {accepted.why}"
 
 
-def undecided_sentences(undecided: Iterable[Undecided]) -> list[str]:
+def undecided_sentences(undecided: Iterable[UndecidedCheck]) -> list[str]:
     """Return a line for each reason why checks could not be decided, with the missing right: a server that is away
     leaves most facts of all streams unknown."""
-    causes: dict[tuple[str, str], list[Undecided]] = {}
+    causes: dict[tuple[str, str], list[UndecidedCheck]] = {}
     for one in undecided:
         causes.setdefault((one.fact.why, one.fact.right), []).append(one)
     return [_undecided_sentence(alike) for alike in causes.values()]
 
 
-def _undecided_sentence(alike: Sequence[Undecided]) -> str:
+def _undecided_sentence(alike: Sequence[UndecidedCheck]) -> str:
     streams = _some(stream for one in alike for stream in one.streams)
     whose = f" ({streams})" if streams else ""
     fact = replace(alike[0].fact, what=_some(one.fact.what for one in alike))

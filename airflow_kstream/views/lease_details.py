@@ -62,7 +62,7 @@ def history_table(records: Sequence[JournalRecord]) -> Table:
             f"{record.outcome or 'probed'}{why}",
             *(known(record.recovery.get(name)) for name in ("length_after", "bytes_lost")),
             record.reason,
-            f"{record.owner}: {record.who}, as {record.principal}",
+            f"{record.owner}: {record.by.who}, as {record.by.principal}",
         )
     return rows
 

@@ -14,7 +14,7 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.leases.lease import FileCondition, LeaseRules
 from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.findings import Finding
+from airflow_kstream.supervise.leases.findings import FileFinding
 from airflow_kstream.supervise.leases.plan import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import add, known, table
@@ -29,8 +29,8 @@ _HINTS = {
 }
 
 
-def findings_table(findings: Sequence[Finding], now: datetime, rows: int | None = None) -> Table:
-    """Return a row for each open file, the stuck ones first. Of a writer that is not known, its client's name tells."""
+def findings_table(findings: Sequence[FileFinding], now: datetime, rows: int | None = None) -> Table:
+    """Return a row for each open file, the stuck ones first. An unknown writer is shown by its client's name."""
     listed = table("path", "condition", "open for", "unchanged for", "bytes", "written by")
     listed.caption = _left_off(len(findings), rows)
     for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path))[:rows]:
@@ -56,7 +56,7 @@ def skipped(report: RecoveryReport) -> str:
     return f"{len(young)} {judgement.sort}. {judgement.advice}"
 
 
-def hints(findings: Sequence[Finding]) -> list[str]:
+def hints(findings: Sequence[FileFinding]) -> list[str]:
     """Return what to do next about files that a listing alone can't judge."""
     conditions = Counter(finding.judgement.condition for finding in findings)
     return [f"{conditions[condition]} {words}" for condition, words in _HINTS.items() if conditions[condition]]
@@ -92,8 +92,9 @@ def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) ->
 
 
 def _bytes(recovery: Recovery) -> str:
-    before = recovery.length_before if recovery.visible_before is None else recovery.visible_before
-    after = recovery.length_after
+    change = recovery.change
+    before = change.length_before if change.visible_before is None else change.visible_before
+    after = change.length_after
     return known(before) if after in (before, None) else f"{known(before)} → {after}"
 
 
@@ -207,7 +208,7 @@ def _urgent_first(intent: Intent) -> tuple[bool, bool, str]:
     return not finding.unprobed, not finding.stuck, finding.path
 
 
-def _writer(finding: Finding) -> str:
+def _writer(finding: FileFinding) -> str:
     host = finding.history.file.host
     return finding.attribution.stream or finding.attribution.application or (f"a client on {host}" if host else "")
 
@@ -216,7 +217,7 @@ def _left_off(count: int, rows: int | None) -> str | None:
     return f"and {count - rows} more" if rows is not None and count > rows else None
 
 
-def _length(finding: Finding) -> int:
+def _length(finding: FileFinding) -> int:
     """Return the length that a reader gets, if that is known."""
     state = finding.history.state
     return state.length if state.visible_length is None else state.visible_length

@@ -11,8 +11,8 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.blocked import Obstacle
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.policy.streams.restart.held import not_restarted
-from airflow_kstream.supervise.streams.folder.story import named
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.folder.action_log import named
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 
 _KINDS_SHOWN = 3
@@ -23,25 +23,25 @@ _SAYS_OF_LOGS = ("(rm-privileges)", "(rm-proxyuser)")
 
 def streams_table(verdicts: Mapping[str, Verdict]) -> Table:
     """Return a row for each stream, by name; what the doctor expects is a column if it expects anything."""
-    shown = any(verdict.foretold for verdict in verdicts.values())
+    shown = any(verdict.credentials.foretold for verdict in verdicts.values())
     rows = table(*_HEADINGS, *([_FORETOLD] if shown else []))
     for stream, verdict in sorted(verdicts.items()):
-        foretold = [cell(*verdict.foretold, style="yellow")] if shown else []
+        foretold = [cell(*verdict.credentials.foretold, style="yellow")] if shown else []
         number = str(verdict.generation or "")
         add(rows, stream, number, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
     return rows
 
 
 def _state(verdict: Verdict) -> str:
-    pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
+    pulse = f", {verdict.progress.pulse}" if verdict.progress.pulse else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
-    failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
+    failure = "".join(f": {line}" for line in verdict.past.failure.strip().splitlines()[:1])
     return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}{_authors(verdict)}"
 
 
 def _words(verdict: Verdict) -> str:
     """Return what stands in the way before everything else, in the words of the task's log."""
-    blocked = verdict.blocked
+    blocked = verdict.past.blocked
     if blocked is None:
         return verdict.why
     why = f"{verdict.why}; {blocked.why}" if blocked.by is Obstacle.PREFLIGHT else blocked.why
@@ -50,35 +50,37 @@ def _words(verdict: Verdict) -> str:
 
 def _ends(verdict: Verdict) -> str:
     """Return how often it ended within a day though nobody planned it, with the last kinds."""
-    if not verdict.ends:
+    ends = verdict.past.ends
+    if not ends:
         return ""
-    kinds = ", ".join(end.cause for end in verdict.ends[-_KINDS_SHOWN:])
-    more = "... " if len(verdict.ends) > _KINDS_SHOWN else ""
-    times = "once" if len(verdict.ends) == 1 else f"{len(verdict.ends)} times"
+    kinds = ", ".join(end.cause for end in ends[-_KINDS_SHOWN:])
+    more = "... " if len(ends) > _KINDS_SHOWN else ""
+    times = "once" if len(ends) == 1 else f"{len(ends)} times"
     return f"; ended unplanned {times} within a day ({more}{kinds})"
 
 
 def _frozen(verdict: Verdict) -> str:
-    if verdict.freeze_warning:
-        return f"; frozen, {verdict.freeze_warning}"
-    return "; frozen" if verdict.freeze else ""
+    if verdict.people.freeze_warning:
+        return f"; frozen, {verdict.people.freeze_warning}"
+    return "; frozen" if verdict.people.freeze else ""
 
 
 def _authors(verdict: Verdict) -> str:
     """Return what of its folder counts for nothing, and what is not proven: neither stops or starts anything."""
-    strange = f"; strangers wrote in its folder: {named(verdict.strangers_files)}" if verdict.strangers_files else ""
-    unproven = f"; it is not proven that it runs as {verdict.unproven}" if verdict.unproven else ""
+    people = verdict.people
+    strange = f"; strangers wrote in its folder: {named(people.strangers_files)}" if people.strangers_files else ""
+    unproven = f"; it is not proven that it runs as {people.unproven}" if people.unproven else ""
     return f"{strange}{unproven}"
 
 
 def _last_commit(verdict: Verdict) -> str:
-    age = verdict.heartbeat.commit_age if verdict.heartbeat else None
+    age = verdict.progress.heartbeat.commit_age if verdict.progress.heartbeat else None
     return "" if age is None else ago(age)
 
 
 def _horizon(verdict: Verdict) -> str:
     """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
-    others = f"; not counted: {', '.join(verdict.uncounted)}" if verdict.uncounted else ""
+    others = f"; not counted: {', '.join(verdict.credentials.uncounted)}" if verdict.credentials.uncounted else ""
     return f"{_counted(verdict)}{_until_then(verdict)}{others}{_logs(verdict)}"
 
 
@@ -86,12 +88,13 @@ def _until_then(verdict: Verdict) -> str:
     """Return what is done before the end: nothing, of what a held stream runs."""
     if not (isinstance(verdict.step, Settled) and verdict.step.phase is Phase.HELD):
         return _pushes(verdict)
-    return f"; {not_restarted(verdict.remaining)}" if verdict.lives and verdict.remaining is not None else ""
+    remaining = verdict.credentials.remaining
+    return f"; {not_restarted(remaining)}" if verdict.lives and remaining is not None else ""
 
 
 def _pushes(verdict: Verdict) -> str:
     """Return when fresh tokens move the horizon, and for how long nobody may be there to push them."""
-    refreshed = verdict.refreshed
+    refreshed = verdict.credentials.refreshed
     if refreshed is None:
         return ""
     if refreshed.trouble or refreshed.due is None:
@@ -106,23 +109,24 @@ def _pushes(verdict: Verdict) -> str:
 
 def _logs(verdict: Verdict) -> str:
     """Return what the end of its launch's tokens costs it, and from when, unless that is its horizon."""
-    if verdict.logs_left is None or verdict.logs_left == verdict.remaining:
+    credentials, left = verdict.credentials, verdict.credentials.logs_left
+    if left is None or left == credentials.remaining:
         return ""
-    if any(sentence.endswith(_SAYS_OF_LOGS) for sentence in verdict.foretold):
+    if any(sentence.endswith(_SAYS_OF_LOGS) for sentence in credentials.foretold):
         return ""
     lost = "its logs are not aggregated"
-    if verdict.may_retry:
+    if credentials.may_retry:
         lost = f"{lost} and its ApplicationMaster can't be started again"
-    left = verdict.logs_left
     return (
         f"; {lost} if it ends in {format_duration(left)} or later" if left > timedelta() else f"; {lost} when it ends"
     )
 
 
 def _counted(verdict: Verdict) -> str:
-    if verdict.remaining is None:
+    remaining, token = verdict.credentials.remaining, verdict.credentials.token
+    if remaining is None:
         return "none" if verdict.horizon_known else NOT_KNOWN
-    token = f", the end of {verdict.token}" if verdict.token else ""
-    if verdict.remaining < timedelta():
-        return f"{format_duration(-verdict.remaining)} ago{token}"
-    return f"in {format_duration(verdict.remaining)}{token}"
+    end = f", the end of {token}" if token else ""
+    if remaining < timedelta():
+        return f"{format_duration(-remaining)} ago{end}"
+    return f"in {format_duration(remaining)}{end}"

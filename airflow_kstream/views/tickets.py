@@ -96,7 +96,8 @@ def _parts(report: RenewalReport, now: datetime) -> Iterator[str]:
         if report.expiry:
             yield f"good until {moment(report.expiry, now)}"
         return
-    yield _failures(report.failures, report.failing_since, now) if report.counted else UNCOUNTED
+    failing = report.failing
+    yield _failures(failing.failures, failing.failing_since, now) if failing.counted else UNCOUNTED
     yield f"the ticket at hand: {_STATES[report.state][0]}" + (
         f", {'good until' if report.state.serves else 'it ended'} {moment(report.expiry, now)}" if report.expiry else ""
     )

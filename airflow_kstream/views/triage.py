@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from airflow_kstream.model.logs.diagnosis import Diagnosis, Mark, Outcome, Step
+from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome, Mark, Step
 
 # In characters, of a line of a log.
 _SHOWN = 240
@@ -15,7 +15,7 @@ _WIDTH = 118
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the report. Log text in it may hold anything: print it with control characters as escapes."""
     sure = f" (confidence: {diagnosis.confidence})" if diagnosis.confidence else ""
-    yield f"{'CAUSE: ' if diagnosis.outcome is Outcome.CAUSE else ''}{diagnosis.title}{sure}"
+    yield f"{'CAUSE: ' if diagnosis.outcome is DiagnosisOutcome.CAUSE else ''}{diagnosis.title}{sure}"
     if diagnosis.evidence:
         yield f"  first seen: {place_of(diagnosis.evidence)}"
         yield f"  | {short(diagnosis.evidence.text)}"

@@ -222,7 +222,7 @@ def test_a_value_that_json_cannot_hold_is_refused_in_python(value: object) -> No
 def test_an_edit_of_them_is_no_other_job_and_no_claim_keeps_them() -> None:
     plain, edited = StreamSpec.from_yaml(STREAM), StreamSpec.from_yaml(STREAM + OPTIONS)
     assert fingerprint(plain) == fingerprint(edited)
-    assert change(edited, fingerprint(plain)) is Change.NONE
+    assert change(fingerprint(edited), fingerprint(plain)) is Change.NONE
     assert differences(edited, plain) == ()
     draft = ClaimDraft(1, "nonce", edited, TokenLifetimes(timedelta(days=1), timedelta(days=7)), {}, "test")
     assert "edge" not in written_claim(draft, "ann")

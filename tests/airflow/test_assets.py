@@ -48,7 +48,7 @@ def test_each_connections_streams_have_addresses_of_their_own(connection: str) -
     "wrong", ["kstream:///orders", "kstream://prod/Orders", "kstream://prod/a/b", "kstream://p/o?x=1"]
 )
 def test_an_address_that_names_no_stream_is_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="is no stream; write kstream://"):
+    with pytest.raises(ValueError, match="is not a stream; write kstream://"):
         Asset(wrong)
 
 

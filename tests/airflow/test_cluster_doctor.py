@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
+from airflow_kstream.model.finding import Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
@@ -32,7 +32,7 @@ LOST = Finding(
     concerns=(Concern("orders", "its logs are lost if it ends"),),
 )
 NOTE = replace(LOST, check="speculation", severity=Severity.NOTE, concerns=())
-AWAY = Undecided("rm-privileges", Unasked("the configuration", "http://rm is away"))
+AWAY = UndecidedCheck("rm-privileges", NotChecked("the configuration", "http://rm is away"))
 ACCEPTED = "accepted: [{finding: rm-privileges, by: jane, why: known, until: 2099-01-01}]"
 
 
@@ -97,15 +97,29 @@ def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(fleet:
 
 
 @pytest.mark.parametrize("row", [{}, None, "rubbish", {"rm-privileges:x": [], "rm-privileges": ["orders"]}])
-def test_a_row_that_somebody_wrote_begins_and_ends_no_event(fleet: Fleet, row: object) -> None:
-    """Only whether a run is red goes by the row."""
+def test_a_row_that_somebody_wrote_makes_no_run_red_and_ends_no_event(fleet: Fleet, row: object) -> None:
     found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,), passed=("yarn-acls",))
-    for report in (found, away, away):
-        examine(report)
+    failures = []
+    for report in (found, found, away, found):
+        failures.append(examine(report)[0])
         fleet.store[asset_uri(CONNECTION), "known_findings"] = row
+    assert failures == ["new: rm-privileges", "", "", ""]
     assert len(notifiers.told) == 1
     examine(DoctorReport((), passed=("yarn-acls",)))
     assert len(notifiers.told) == 2
+
+
+def test_an_hdfs_that_is_away_makes_nothing_new(fleet: Fleet) -> None:
+    def away(request: str, path: str) -> None:
+        raise Unavailable(path)
+
+    examine(DoctorReport((LOST,)))
+    there, fleet.hdfs.at_request = fleet.hdfs.at_request, away
+    with pytest.raises(Unavailable):
+        examine(DoctorReport((LOST,)))
+    fleet.hdfs.at_request = there
+    assert examine(DoctorReport((LOST,)))[0] == ""
+    assert len(notifiers.told) == 1
 
 
 def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet) -> None:

@@ -22,10 +22,10 @@ from airflow_kstream.policy.events.ledger import compare
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.triggers.telling import ClusterTeller, Teller, told_subject
+from airflow_kstream.triggers.notifying import ClusterTeller, Teller, told_subject
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE
 from tests.simulated.engine import FakeEngine
@@ -249,7 +249,7 @@ def test_what_falls_into_a_freeze_is_one_message(fleet: Fleet) -> None:
     fleet.clock.ahead += 0.75 * ONE_WEEK - timedelta(minutes=20)
 
     async def story() -> None:
-        Brake(fleet.session).freeze(timedelta(hours=1), "a new NameNode")
+        FreezeStore(fleet.session).freeze(timedelta(hours=1), "a new NameNode")
         await asyncio.sleep(30 * MINUTE)
         fleet.restart_triggerer()
         await commit(fleet, 1)

@@ -27,7 +27,7 @@ from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.policy.tickets.renewal import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.plan import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
@@ -99,10 +99,10 @@ class Recover(HdfsLeaseRecoverOperator):
         return settings, RecoveryReport(survey, intents, None if settings.dry_run else RecoveryRun("run", ()))
 
 
-def stuck_file(path: str) -> Finding:
+def stuck_file(path: str) -> FileFinding:
     state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
     history = FileHistory(OpenFile(path), state, NOW, NOW - timedelta(hours=1), NOW, checks=2)
-    return Finding(history, Judgement(FileCondition.HOLDER_DEAD, "its lease ended"), Attribution())
+    return FileFinding(history, Judgement(FileCondition.HOLDER_DEAD, "its lease ended"), Attribution())
 
 
 def renew(outcomes: dict[str, tuple[RenewalOutcome, TicketState]], principal: str = "") -> None:

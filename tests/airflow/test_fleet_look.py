@@ -11,11 +11,12 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.errors import NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.operators.fleet_look import FleetLookOperator, NeedsAHandOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
@@ -26,18 +27,21 @@ NEEDED = "kstream.simulated.cluster.streams_in_need"
 
 
 class Runs:
-    """The runs of the first task, and what the last one kept in the state of the cluster's asset."""
+    """The runs of the first task, and the note that they keep since when steps are due."""
+
+    note = f"{CLUSTER.state_dir}/told.streamer/{ToldSubject('', CONNECTION, key='pending_steps').file_name}"
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
 
     @property
     def kept(self) -> Any:
-        return json.loads(json.dumps(self.fleet.store.get((asset_uri(CONNECTION), "pending_steps"))))
+        return json.loads(self.fleet.hdfs.files[self.note][0])["kept"] if self.note in self.fleet.hdfs.files else {}
 
     @kept.setter
     def kept(self, value: Any) -> None:
-        self.fleet.store[asset_uri(CONNECTION), "pending_steps"] = value
+        text, when = self.fleet.hdfs.files[self.note]
+        self.fleet.hdfs.files[self.note] = json.dumps({**json.loads(text), "kept": value}), when
 
     def look(self) -> dict[str, dict[str, str]]:
         task = FleetLookOperator(task_id="look", cluster_conn_id=CONNECTION)
@@ -108,6 +112,34 @@ def test_a_time_of_the_future_that_somebody_wrote_counts_as_now(fleet: Fleet) ->
     assert runs.look()["orders"]["kind"] == "nobody_watches"
 
 
+def test_a_row_that_somebody_wrote_holds_no_alert_back(fleet: Fleet) -> None:
+    fleet.declare("orders", "sales")
+    for _, app in fleet.generations("orders"):
+        fleet.yarn.end(app.id)
+    runs = Runs(fleet)
+    runs.look()
+    fleet.clock.sleep(1800)
+    fleet.engine.complete_epoch(fleet.specs["sales"])
+    just_now = fleet.hdfs.now().isoformat()
+    fleet.store[asset_uri(CONNECTION), "pending_steps"] = {"orders": ["nobody_watches", 1, just_now]}
+    assert runs.look()["orders"]["kind"] == "nobody_watches"
+
+
+def test_what_can_not_be_kept_now_costs_no_look(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    for _, app in fleet.generations("orders"):
+        fleet.yarn.end(app.id)
+
+    def full(request: str, path: str) -> None:
+        if request == "write" and "/told." in path:
+            raise Denied("the quota of /kstream is exceeded")
+
+    fleet.hdfs.at_request = full
+    runs = Runs(fleet)
+    assert runs.look() == {}
+    assert fleet.told("can't be kept, so the next look may count from zero") == 1
+
+
 def test_a_damaged_claim_needs_a_hand_and_costs_no_other_stream_its_look(fleet: Fleet) -> None:
     fleet.declare("orders", "sales")
     [claim] = [path for path in fleet.hdfs.files if "/orders-" in path and path.endswith("gen-000001")]
@@ -141,7 +173,7 @@ def test_a_state_dir_that_is_gone_is_a_failure(fleet: Fleet) -> None:
 
 def test_streams_that_die_in_a_freeze_need_one_hand_together(fleet: Fleet) -> None:
     fleet.declare("orders", "sales")
-    Brake(fleet.session, "ann").freeze(ONE_WEEK, "a new NameNode")
+    FreezeStore(fleet.session, "ann").freeze(ONE_WEEK, "a new NameNode")
     [hand] = Runs(fleet).look().values()
     assert (hand["subject"], hand["kind"]) == ("2 streams", "frozen_past_its_time")
     assert "unfreeze" in hand["way_out"]

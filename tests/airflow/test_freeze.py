@@ -9,7 +9,7 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.stream_policies import StopPolicy, WatchPolicy
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.simulated.fleet import Fleet
 from tests.simulated.servers import ONE_WEEK
 
@@ -19,7 +19,7 @@ STREAMS = tuple(f"stream-{number}" for number in range(2))
 
 
 def freeze(fleet: Fleet, hours: float) -> None:
-    Brake(fleet.session).freeze(timedelta(hours=hours), "a new NameNode")
+    FreezeStore(fleet.session).freeze(timedelta(hours=hours), "a new NameNode")
 
 
 def generations(fleet: Fleet) -> set[int]:
@@ -84,7 +84,7 @@ def test_a_fleet_starts_in_turns_when_a_freeze_ends(fleet: Fleet) -> None:
         assert all(len(fleet.generations(name)) == 1 for name in names)
         fleet.wakings.clear()
         # Lifted, because a worker's waits in place move the clocks of servers alone.
-        Brake(fleet.session).lift("done")
+        FreezeStore(fleet.session).lift("done")
         await asyncio.sleep(6 * MINUTE)
 
     fleet.live(story)

@@ -1,4 +1,4 @@
-"""The housekeeping DAG: a daily dry run, and a form with which a person removes what it showed."""
+"""The housekeeping DAG: a daily dry run, and a form with which a person removes the files that it showed."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ def fleet(declared: Declarations, fleet: Fleet) -> Fleet:
             fleet.yarn.end(app.id)
         set_desired(fleet.run_of(name), DesiredState.STOPPED, "given up")
         release(fleet.run_of(name), fleet.specs[name].checkpoints, "stopped")
+    fleet.hdfs.write(draft_of(fleet), "half")
     fleet.clock.ahead += timedelta(days=31)
     return fleet
+
+
+def draft_of(fleet: Fleet) -> str:
+    return f"{fleet.run_of('sales').id.folder}/.claim-0123456789ab"
 
 
 class Kept:
@@ -60,14 +65,16 @@ def test_the_daily_run_removes_nothing_and_the_persons_run_what_it_showed(fleet:
     before = dict(fleet.hdfs.files)
     shown = run()
     assert fleet.hdfs.files == before
-    # Of its folder two files and itself; a copy of its declaration in a folder; and the order that stopped it.
-    assert shown["may_go"] == {"draft": 0, "history": 0, "folder": 6}
-    assert fleet.told("would remove /kstream/orders-") == 3
-    assert fleet.gauges["kstream.simulated.cluster.state_leftovers"] == [6]
+    assert shown["may_go"] == {"draft": 1, "history": 0}
+    assert fleet.told(f"would remove {draft_of(fleet)}") == 1
+    assert list(shown["gone"]) == ["orders"]
+    assert fleet.told("orders is gone: nobody declares it, and a person stopped it; as long as that is so, `hdfs") == 1
+    assert fleet.gauges["kstream.simulated.cluster.state_leftovers"] == [2]
     done = run(dry_run=False)
-    assert (done["paths"], done["removed"]) == (shown["paths"], 6)
+    assert (done["paths"], done["removed"], done["gone"]) == (shown["paths"], 1, shown["gone"])
     assert fleet.told("ann wants to clean /kstream of what is older than 30d") == 1
-    assert {stream.name for stream in stream_ids(fleet.session)} == {"sales"}
+    assert before.keys() - fleet.hdfs.files.keys() == {draft_of(fleet)}
+    assert {stream.name for stream in stream_ids(fleet.session)} == {"orders", "sales"}
 
 
 def test_what_can_not_be_removed_fails_the_task_and_keeps_its_report(fleet: Fleet) -> None:

@@ -116,7 +116,7 @@ def test_a_run_by_hand_reaches_nothing_that_is_not_declared(
         ("{paths: [/data], min_age: 600}", "min_age"),
         ("{paths: [/data], per_datanode: 9, in_all: 8}", "per_datanode is 9; allowed is at most in_all"),
         ("{paths: [/data], deadline: 0s}", "deadline"),
-        ("{paths: [/data", "this is no YAML"),
+        ("{paths: [/data", "this is not YAML"),
     ],
 )
 def test_a_wrong_declaration_gets_a_dag_that_says_why(declared: Declarations, text: str, why: str) -> None:

@@ -210,7 +210,7 @@ def test_the_settings_name_a_notifier_for_all(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("notifier", "kwargs", "says"),
     [
-        ("a.B", "{", r"\[kstream\] notifier_kwargs is no JSON"),
+        ("a.B", "{", r"\[kstream\] notifier_kwargs is not JSON"),
         ("a.B", "[1]", r"\[kstream\] notifier_kwargs is a list; allowed is a mapping"),
         ("B", "", r"\[kstream\] notifier is 'B'; allowed is the dotted path of a class"),
         ("", '{"a": 1}', r"\[kstream\] notifier_kwargs is given, and notifier is missing"),

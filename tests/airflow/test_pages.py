@@ -29,6 +29,7 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.plugin.api import app
+from tests.live.airflow_api import LiveApi
 from tests.live.pages.browser import Visit
 from tests.live.pages.browser import visit as visit_in_browser
 from tests.live.pages.planted import PASSWORD, planted_clusters, planted_stream
@@ -123,16 +124,16 @@ def answers(api: AirflowApi) -> bool:
 
 
 @contextmanager
-def as_user(home: AirflowHome, user: str) -> Iterator[AirflowApi]:
-    with closing(AirflowApi(home.url, Login(user, PASSWORDS[user]))) as api:
+def as_user(home: AirflowHome, user: str) -> Iterator[LiveApi]:
+    with closing(LiveApi(home.url, Login(user, PASSWORDS[user]))) as api:
         yield api
 
 
-def hold(api: AirflowApi, connection: str, **form: Any) -> dict[str, Any]:
+def hold(api: LiveApi, connection: str, **form: Any) -> dict[str, Any]:
     """Fill in the form of a folder's control DAG; return the run."""
     dag_id = f"control-{connection}"
     word = {"action": "hold", "stream": STREAMS[connection], "reason": "Kafka is moved", **form}
-    return dict(api.ask(f"/dags/{dag_id}/dagRuns/{api.trigger_dag_run(dag_id, word)}"))
+    return dict(api.call("GET", f"/dags/{dag_id}/dagRuns/{api.trigger_dag_run(dag_id, word)}"))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_airflows_audit_log_keeps_who_said_what(server: AirflowHome) -> None:
     with as_user(server, "op") as api:
         run = hold(api, "west", reason="the brokers are moved")["dag_run_id"]
     with as_user(server, "admin") as admin:
-        entries = admin.ask("/eventLogs?dag_id=control-west&event=trigger_dag_run&order_by=-when")["event_logs"]
+        entries = admin.call("GET", "/eventLogs?dag_id=control-west&event=trigger_dag_run&order_by=-when")["event_logs"]
     newest = entries[0]
     assert newest["owner"] == "op"
     assert "the brokers are moved" in newest["extra"], run

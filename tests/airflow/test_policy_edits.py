@@ -17,7 +17,7 @@ import pytest
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.streams.declarations import KeptKind, KeptPolicies, Place, written_policies
+from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptKind, KeptPolicies, written_policies
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.model.streams.persisted_spec import read_policies
@@ -34,7 +34,7 @@ MINUTE, HOUR = 60.0, 3600.0
 DAY = timedelta(days=1)
 # A look at each minute. The task that looks at the files has its own interval.
 REACHED = 2 * MINUTE
-PLACE = Place("", CONNECTION)
+PLACE = DeclarationFolder("", CONNECTION)
 FILE = f"{CLUSTER.state_dir}/declared.streamer/{PLACE.file_name(KeptKind.POLICIES)}"
 PATIENT = WatchPolicy(every=timedelta(minutes=1))
 
@@ -403,7 +403,7 @@ def test_a_file_that_is_removed_leaves_nothing_to_another_declaration(fleet: Fle
 
 
 def test_an_edit_before_the_first_look_at_the_file_is_not_lost(fleet: Fleet, folder: Folder) -> None:
-    """A worker that is late as well takes its own copy for newer: two declarations are no reason for a busy loop."""
+    """A worker that is late as well takes its own copy for newer: two declarations are not a reason for a busy loop."""
     old(fleet, "orders", restart=aged(5))
 
     async def story() -> None:

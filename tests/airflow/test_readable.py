@@ -13,13 +13,13 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from sqlalchemy.orm import Session
 
-from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.plugin.readable import Readable, may_run, readable
-from airflow_kstream.states.reading import StoredState, Written
+from airflow_kstream.states.reading import StoredState, StoredValue
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-AWAY = Lasting(EventKind.UNREACHABLE, NOW, "connection refused")
+AWAY = LastingEvent(EventKind.UNREACHABLE, NOW, "connection refused")
 ORDERS, SALES = "stream-east.orders", "stream-west.sales"
 
 
@@ -53,7 +53,7 @@ def stream(cluster: str, name: str, dag: str) -> StoredState:
 
 def cluster(name: str) -> StoredState:
     """Return what a trigger told of the cluster, and what tasks over its files and tickets found."""
-    found = {f"{kind} /a": Written({}, NOW, f"{kind}-{name}") for kind in ("leases", "tickets")}
+    found = {f"{kind} /a": StoredValue({}, NOW, f"{kind}-{name}") for kind in ("leases", "tickets")}
     return StoredState(name, "", True, None, None, None, Ledger({AWAY.key: AWAY}, 1), others=found)
 
 

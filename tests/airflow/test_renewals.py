@@ -43,7 +43,7 @@ class Renewing(Fleet):
         self.read: list[float] = []
         # No simulated server keeps logs: a driver that starts begins one, and its end is read from there.
         patch.setattr(self.yarn, "start", self._with_log(self.yarn.start))
-        patch.setattr(Renewals, "_end_of_log", lambda _, container: self._log(container))
+        patch.setattr(Renewals, "_end_of_log", lambda _, container, name: self._log(container))
 
     def of(self, name: str) -> str:
         """Return the container of the stream's newest driver."""

@@ -1,13 +1,13 @@
 """Streams with `on_stall: restart` under Airflow's triggers and tasks: what hangs is replaced, and nothing else.
 
-Time is virtual, because stalls take hours. Simulated are the servers, and what a driver's pages show: the real ones are
-in tests/real/cluster/test_stalls.py.
+Time is virtual, because stalls take hours. Simulated are the servers, and the engine with what its jobs show: the real
+ones are in tests/real/cluster/test_stalls.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -17,32 +17,35 @@ import pytest
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.logs.thread_dump import SparkProcess, Thread
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import past_stalls
 from airflow_kstream.model.streams.event import EventKind, Ledger
+from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall, WatchPolicy
 from airflow_kstream.notifications import ledgers
-from airflow_kstream.policy.streams.pulse.hanging import Hanging
-from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.pulse import stalls
-from airflow_kstream.supervise.streams.pulse.evidence import Evidence
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.airflow.edits import Folder
-from tests.simulated.engine import FakeEngine
+from tests.simulated.engine import HANGS, FakeEngine, FakeExaminer
 from tests.simulated.fleet import Fleet
 
 MINUTE, HOUR = 60.0, 3600.0
+# An examination: three rounds of dumps.
+TAKES = 20.0
 # A look a minute: a day of virtual time then takes seconds.
 PATIENT = WatchPolicy(every=timedelta(minutes=1), look_every=timedelta(seconds=10))
 RESTARTS = HeartbeatPolicy(on_stall=OnStall.RESTART)
-TASK = Thread("Executor task launch worker for task 0.0 in stage 3.0 (TID 3)", "BLOCKED", ("java.lang.Object.run",))
-EXECUTOR = SparkProcess("1", "node7", tasks=1)
 
 
 class BatchEngine(FakeEngine):
-    """An engine that shows which batches are in flight, by stream and since when."""
+    """An engine that shows which batches are in flight, by stream and since when, and what hangs in them."""
 
     in_flight: dict[str, datetime]
+    examined: Callable[[str], FakeExaminer]
+
+    def examiner(self, session: ClusterSession, app: Application, query: str) -> FakeExaminer:
+        stream = StreamId.of_tags(app.tags, session.cluster.state_dir)
+        assert stream is not None
+        return self.examined(stream.name)
 
     def _point(self, path: str) -> Checkpoint:
         point = super()._point(path)
@@ -55,7 +58,7 @@ class BatchEngine(FakeEngine):
 
 @dataclass
 class Drivers:
-    """The drivers' pages. `moving` are the streams whose tasks get on."""
+    """What the jobs show. `moving` are the streams whose tasks get on."""
 
     moving: set[str] = field(default_factory=set)
     asked: list[tuple[str, float]] = field(default_factory=list)
@@ -68,11 +71,9 @@ class Stalls(Fleet):
         super().__init__(patch, caplog)
         engine = BatchEngine(self.hdfs, self.yarn)
         self.in_flight: dict[str, datetime] = {}
-        engine.in_flight = self.in_flight
+        engine.in_flight, engine.examined = self.in_flight, self._examined
         self.engine = self.watchers_engine = engine
         self.drivers = Drivers()
-        # It speaks to a driver's pages, by HTTP: no other test of a fleet has any.
-        patch.setattr(stalls, "take_evidence", self._evidence)
 
     def hang(self, *names: str) -> None:
         self.in_flight.update(dict.fromkeys(names, self.clock.now()))
@@ -93,12 +94,9 @@ class Stalls(Fleet):
     def restarts(self, name: str) -> int:
         return max(number for number, _ in self.generations(name)) - 1
 
-    def _evidence(self, run: StreamRun, app: Application, generation: int, *_: object) -> Evidence:
-        name = run.spec.name
+    def _examined(self, name: str) -> FakeExaminer:
         self.drivers.asked.append((name, self.loop.time()))
-        progress = str(self.loop.time()) if name in self.drivers.moving else "stage 3.0: inputRecords=100"
-        hangs = (Hanging(EXECUTOR, "task 0.0 in stage 3.0 (TID 3)", TASK),)
-        return Evidence(app.id, generation, "/evidence", hangs, dumped=True, missing=(), progress=progress)
+        return FakeExaminer((HANGS,), str(self.loop.time()) if name in self.drivers.moving else "3 epochs")
 
 
 @pytest.fixture
@@ -129,7 +127,7 @@ def test_a_batch_that_hangs_is_examined_and_its_generation_replaced(fleet: Stall
     looked = [name for name, _ in fleet.drivers.asked]
     assert looked == ["stream-3"] * len(looked)
     assert 2 <= len(looked) <= 6
-    assert fleet.told("batch 3: executor 1 on node7, task 0.0 in stage 3.0 (TID 3)") == len(looked)
+    assert fleet.told(f"batch 3: {HANGS}") == len(looked)
     assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(4)}
     (past,) = past_stalls(fleet.run_of("stream-3").folder.names())
     assert (past.generation, past.batch) == (1, 3)
@@ -150,7 +148,7 @@ def test_a_slow_batch_is_examined_ever_less_often_and_never_ended(fleet: Stalls)
     assert fleet.restarts("stream-3") == 0
     looked = [at for _, at in fleet.drivers.asked]
     assert 3 <= len(looked) <= 15
-    assert all(later - earlier >= 0.25 * (earlier - 2 * MINUTE) for earlier, later in pairwise(looked))
+    assert all(later + TAKES - earlier >= 0.25 * (earlier - 2 * MINUTE) for earlier, later in pairwise(looked))
 
 
 def test_an_edit_of_what_follows_a_stall_is_obeyed_by_tasks_deferred_before(fleet: Stalls, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_what_was_deleted_with_an_orphaned_asset_is_written_again(fleet: Fleet) 
         assert row(fleet, "orders", Kind.DETAIL)
 
     fleet.live(story)
-    assert not fleet.told("can't be stored"), "a stream that no DAG names is no failure"
+    assert not fleet.told("can't be stored"), "a stream that no DAG names is not a failure"
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs"])

@@ -13,8 +13,8 @@ from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.streams.event import EventKind, Ledger, Trouble
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.notifications import ledgers
-from airflow_kstream.triggers import telling
-from airflow_kstream.triggers.telling import Teller, told_subject
+from airflow_kstream.triggers import notifying
+from airflow_kstream.triggers.notifying import Teller, told_subject
 from tests.airflow import notifiers
 from tests.airflow.test_events import CALM, HOUR, MINUTE, names, told
 from tests.simulated.fleet import CONNECTION, Fleet
@@ -237,7 +237,7 @@ def test_what_is_on_its_way_as_a_task_defers_again_comes_once(fleet: Fleet, else
             teller.saw([STALLED], EVERYTHING)
             carried = Ledger.from_json(teller.handed_on.to_json())
         if elsewhere:
-            telling._process = telling._Process()
+            notifying._process = notifying._Process()
         async with Teller(CONNECTION, "orders", carried) as teller:
             for _ in range(20):
                 teller.saw([STALLED], EVERYTHING)

@@ -16,7 +16,8 @@ from airflow.triggers.base import TriggerEvent
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.policy.streams.pulse.blindness import Sight
-from airflow_kstream.supervise.streams.look.watch import Subject, Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Subject
 from airflow_kstream.triggers import shared as sharing
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS, ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.lanes import Lanes
@@ -311,7 +312,7 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
 
 
 def test_a_slow_answer_about_one_stream_delays_no_other() -> None:
-    """Neither in this round nor in the next ones; and what is late is no conclusion."""
+    """Neither in this round nor in the next ones; and what is late is not a conclusion."""
     loop = HastyLoop()
     answered, looks = threading.Event(), list[str]()
 

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.streams.declarations import KeptKind, Place, written_streams
+from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptKind, written_streams
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, DesiredState
 from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
@@ -28,7 +28,7 @@ def fleet(fleet: Fleet) -> Fleet:
     return fleet
 
 
-PLACE = Place("", CONNECTION)
+PLACE = DeclarationFolder("", CONNECTION)
 OWN = f"{CLUSTER.state_dir}/declared.streamer"
 FILE = f"{OWN}/{PLACE.file_name(KeptKind.STREAMS)}"
 ROW = (asset_uri(CONNECTION), "known_streams")

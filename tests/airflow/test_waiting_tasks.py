@@ -21,9 +21,9 @@ from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.policy.streams.restart.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.restart.blocked import BlockedRestart
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
-from airflow_kstream.triggers.memory import Memory
+from airflow_kstream.triggers.memory import Blindness, Memory
 from airflow_kstream.triggers.stream_metrics import PULSES
 from airflow_kstream.triggers.streams import StreamTrigger
 from tests.simulated.engine import FakeEngine
@@ -469,5 +469,6 @@ def test_another_batch_is_examined_in_its_own_time() -> None:
 
 def test_what_a_deferral_hands_on_survives_the_database() -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
-    memory = Memory(moment, moment, 3, moment, stopped=True, blocked=BlockedRestart(moment, 2, moment, moment))
+    blocked = BlockedRestart(moment, 2, moment, moment)
+    memory = Memory(moment, moment, stopped=True, blocked=blocked, blindness=Blindness(moment, 3))
     assert Memory.from_json(json.loads(json.dumps(memory.to_json()))) == memory

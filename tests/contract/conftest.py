@@ -46,7 +46,7 @@ def living(minicluster: Minicluster) -> Iterator[Living]:
     spec = at_pace(rate_stream("living", TicketCredentials(refresh=True), conf=PUSHABLE_BY_HAND), 10)
     with reconciler(minicluster, spec) as supervisor:
         session = supervisor.session
-        app = supervisor.run().application or ""
+        app = supervisor.run().job.application or ""
         try:
             await_commits(session, spec)
             yield Living(supervisor, app)

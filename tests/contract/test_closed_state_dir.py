@@ -28,7 +28,7 @@ from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.state_dir_probes import closed_state_dir, told_supervisors
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_rights
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import cluster, rate_stream
 from tests.live.token_makers import access_as
@@ -146,8 +146,8 @@ def test_all_who_use_it_can_do_what_they_must_and_no_more(
     with as_("sales") as session, pytest.raises(Denied, match="sticky bit"):
         session.hdfs.delete(f"{path}/clicks-0badcafe", recursive=True)
     with as_("jane") as session:
-        Brake(session).freeze(timedelta(hours=1), "a new NameNode")
-    assert Brake(gateway).newest().holds(gateway.hdfs.now())
+        FreezeStore(session).freeze(timedelta(hours=1), "a new NameNode")
+    assert FreezeStore(gateway).newest().holds(gateway.hdfs.now())
     with as_("ada") as ada:
         ada.hdfs.write(f"{path}/leases.ada/sightings.json", "{}")
         assert not creates(ada.hdfs, path)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.connection import cluster_of
-from airflow_kstream.supervise.doctor.connection import Outcome, check_connection
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, check_connection
 from tests.live.streams import cluster, fields
 
 
@@ -19,7 +19,7 @@ def test_every_step_of_a_good_connection_passes(minicluster: Minicluster) -> Non
         steps = list(check_connection(held))
     assert [step.name for step in steps if not step.passed] == []
     assert len(steps) == 11
-    assert [(step.name, step.detail, step.commands) for step in steps if step.outcome is Outcome.WARNING] == []
+    assert [(step.name, step.detail, step.commands) for step in steps if step.outcome is ProbeOutcome.WARNING] == []
 
 
 def test_a_connection_with_a_wrong_keytab_fails_step_by_step_and_in_words(minicluster: Minicluster) -> None:

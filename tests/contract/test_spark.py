@@ -14,18 +14,17 @@ import pytest
 
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.spark import find_spark_submit
-from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts, EffectiveConf
 from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.fresh_token import credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken
-from airflow_kstream.model.logs.thread_dump import DRIVER
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
@@ -77,7 +76,7 @@ def test_its_client_tells_the_tokens_that_it_was_launched_with(
     assert attempt.attempt == living.application.replace("application", "appattempt") + "_000001"
     assert isinstance(issued, DelegationToken)
     claim = look(living.supervisor.session, living.supervisor.spec).claim
-    (told,) = (claim and claim.tokens) or ()
+    (told,) = (claim and claim.credentials.tokens) or ()
     assert str(told) == "HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"
     assert (told.issued, told.ends, told.renewer) == (issued.issued, issued.max_date, issued.renewer)
     assert issued.owner == minicluster.principal("streamer")
@@ -93,7 +92,7 @@ def test_a_staging_folder_is_there_as_long_as_its_application_lives(
 
 
 def test_a_driver_shows_what_it_runs_with(session: ClusterSession, living: Living) -> None:
-    answers: list[DriverFacts | Unasked] = []
+    answers: list[DriverFacts | NotChecked] = []
 
     def answered() -> bool:
         """A driver that has not answered within five seconds, on a busy machine, is asked again."""
@@ -112,7 +111,7 @@ def test_a_driver_shows_what_it_runs_with(session: ClusterSession, living: Livin
 def test_a_driver_shows_its_executors_their_containers_and_threads(
     session: ClusterSession, pages: SparkPages, living: Living
 ) -> None:
-    processes = {process.id: process for process in pages.processes()}
+    processes = {process.name: process for process in pages.processes()}
     containers = set(session.yarn.live_containers(living.application))
     # One that has just started is not known to its driver yet.
     assert {process.container for process in processes.values()} <= containers

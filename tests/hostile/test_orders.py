@@ -20,8 +20,8 @@ from airflow_kstream.model.streams.generation import Desired, DesiredState, Stre
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_policies import StopPolicy
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
 from airflow_kstream.supervise.streams.folder.formats import written_desired, written_freeze
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.registry import registered
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
@@ -114,7 +114,7 @@ def test_more_files_than_one_listing_keeps_hide_no_order(driver: Driver) -> None
         for number in range(60):
             driver.hdfs.write(f"{folder}/{number:03d}", "")
     assert "is RUNNING" in driver.watched().why
-    assert not Brake(driver.session(CLUSTER.watcher)).newest().holds(driver.hdfs.now())
+    assert not FreezeStore(driver.session(CLUSTER.watcher)).newest().holds(driver.hdfs.now())
     set_desired(driver.supervisor, STOPPED, "enough")
     assert driver.reconcile().phase is Phase.STOPPED
 
@@ -207,7 +207,7 @@ class TestADriverOfEachKind:
         session = tenant.session(CLUSTER.watcher)
         other = StreamId("sales", CLUSTER.state_dir)
         assert str(other) == self.OTHER
-        return Brake(session).newest().holds(session.hdfs.now()), registered(session, other).desired().state
+        return FreezeStore(session).newest().holds(session.hdfs.now()), registered(session, other).desired().state
 
     def test_one_of_a_streams_own_user_freezes_nothing_and_stops_no_other_stream(self, driver: Driver) -> None:
         self.says(driver, "etl")

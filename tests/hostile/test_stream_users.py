@@ -108,7 +108,7 @@ class TestAHandOver:
         assert tenant.reconcile().generation == 1
         hand_over(life, "billing")
         claim = tenant.looking().claim_of(1)
-        assert (claim.author, claim.copied, claim.spec) == ("etl", True, tenant.spec)
+        assert (claim.file.author, claim.file.copied, claim.spec) == ("etl", True, tenant.spec)
 
 
 class TestAnotherSupervisorsCopy:
@@ -137,7 +137,7 @@ class TestAnotherSupervisorsCopy:
         known = claimed_spec(both.session(CLUSTER.watcher), both.stream)
         assert known.submittable
         assert known.spec.notify == NotifyPolicy()
-        assert both.watched().notify == NotifyPolicy()
+        assert both.watched().people.notify == NotifyPolicy()
 
 
 class TestANeighboursEnds:
@@ -213,8 +213,8 @@ def test_times_in_a_claim_that_nobody_can_reckon_with_are_not_known(life: Life, 
     assert "this look failed" not in life.watch().why
     assert life.reconcile().phase is Phase.RUNNING
     claim = life.run.folder.claim_of(1)
-    assert claim.started is None
-    assert (Missing.LIFETIMES in claim.missing) is ("max_lifetime_seconds" in odd)
+    assert claim.adoption.started is None
+    assert (Missing.LIFETIMES in claim.file.missing) is ("max_lifetime_seconds" in odd)
 
 
 class TestATakenNumber:
@@ -243,7 +243,7 @@ class TestATakenNumber:
         self.take(life, f"blocked-{accepted:06d}")
         observation = observe(life.run)
         assert observation.next_generation == accepted + 1
-        assert observation.accepted is not None
+        assert observation.folder.accepted is not None
 
     def test_what_a_person_accepted_holds_when_it_is_free_again(self, life: Life) -> None:
         life.begin()
@@ -253,4 +253,4 @@ class TestATakenNumber:
         life.hdfs.delete(f"{life.run.id.folder}/{claim_file(2)}")
         assert accepted_marker(3) in life.run.folder.names()
         assert (accepted, observe(life.run).next_generation) == (3, 2)
-        assert observe(life.run).accepted is not None
+        assert observe(life.run).folder.accepted is not None

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.clusters.orders import order_name
 from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
@@ -35,7 +35,6 @@ from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import Deploy, ProxyUserCredentials, StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.folder.brake import Brake
 from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
     written_claim,
@@ -43,9 +42,10 @@ from airflow_kstream.supervise.streams.folder.formats import (
     written_ends,
     written_freeze,
 )
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.registry import registered
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.neighbours import with_company
+from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
 from airflow_kstream.supervise.streams.orders.desired import claimed_spec, declared_at_last, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
@@ -108,7 +108,7 @@ def applications(life: Life) -> list[str]:
 
 
 class TestMallorysFolder:
-    """Mallory makes the stream's folder before its first start, or after housekeeping removed it."""
+    """Mallory makes the stream's folder before its first start, or after a person removed it."""
 
     def test_it_blocks_the_first_start_with_the_superusers_command(self, life: Life, mallory: Mallory) -> None:
         mallory.make(mallory.folder, "777")
@@ -137,7 +137,7 @@ class TestMallorysFolder:
         mallory.make(mallory.folder, "777")
         for state in (DesiredState.STOPPED, DesiredState.HELD, DesiredState.RUNNING):
             life.set_desired(state)
-            assert life.run.folder.newest_order(Authored(), life.run.session.state.look())
+            assert life.run.folder.newest_order(AuthoredFiles(), life.run.session.state.look())
 
     def test_no_persons_word_makes_the_streams_folder(self, life: Life, mallory: Mallory) -> None:
         life.set_desired(DesiredState.HELD)
@@ -253,7 +253,7 @@ class TestMallorysOrders:
     def test_mallorys_freeze_freezes_nobody(self, life: Life, mallory: Mallory) -> None:
         forever = datetime(9999, 12, 31, tzinfo=UTC)
         self.order(mallory, "freeze", written_freeze(forever, "jane@edge1", "planned maintenance", "x"))
-        assert Brake(life.run.session).newest().number == 0
+        assert FreezeStore(life.run.session).newest().number == 0
         assert life.begin().phase is Phase.RUNNING
 
     def test_mallory_may_not_freeze_by_command_either(self, life: Life, mallory: Mallory) -> None:
@@ -261,8 +261,8 @@ class TestMallorysOrders:
             life.hdfs.as_user("mallory"),
             pytest.raises(Denied, match=r"name mallory in a line of /kstream/supervisors"),
         ):
-            Brake(replace(life.run.session)).freeze(DAY, "for fun")
-        assert Brake(life.run.session).newest().number == 0
+            FreezeStore(replace(life.run.session)).freeze(DAY, "for fun")
+        assert FreezeStore(life.run.session).newest().number == 0
 
     def test_mallorys_order_stops_nothing(self, life: Life, mallory: Mallory) -> None:
         life.begin()
@@ -311,7 +311,7 @@ def test_mallorys_records_of_ends_open_and_close_no_breaker(life: Life, mallory:
         folder = StreamId(name, STATE_DIR).folder
         mallory.make(folder)
         mallory.write(f"{folder}/{ended_file(1)}", written_ends([replace(mine, generation=1)], "x", "y"))
-    ends = with_company(life.run.session, life.run.id, SPEC.failure, (mine,))
+    ends = mark_shared_causes(life.run.session, life.run.id, SPEC.failure, (mine,))
     assert not ends[-1].shared
     assert ends[-1].costs
 

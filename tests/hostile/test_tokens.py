@@ -20,7 +20,7 @@ from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.plan import Push
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.story import Story
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens
 from airflow_kstream.supervise.tokens.push import push_to_driver
@@ -81,7 +81,7 @@ class TestAStreamsPush:
         )
         assert seen.current
         told: list[str] = []
-        push_tokens(life.run, seen, Push(1, seen.current.id, "due"), Story(life.run.session, told.append))
+        push_tokens(life.run, seen, Push(1, seen.current.id, "due"), ActionLog(life.run.session, told.append))
         return told[-1]
 
     def test_nothing_is_made_for_another_users_application(self, life: Life) -> None:

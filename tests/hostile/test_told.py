@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.told import WATCHED, ToldSubject, written_told
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
 
 STATE_DIR = CLUSTER.state_dir
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-EVERYTHING = Ledger({(kind, ""): Lasting(kind, NOW, "told you") for kind in EventKind}, 10**9)
+EVERYTHING = Ledger({(kind, ""): LastingEvent(kind, NOW, "told you") for kind in EventKind}, 10**9)
 SUBJECTS = [ToldSubject("", CLUSTER.name, "orders"), ToldSubject("", CLUSTER.name, "", WATCHED)]
 OWN = f"{STATE_DIR}/told.streamer"
 
@@ -56,7 +56,7 @@ def test_a_strangers_note_in_our_own_folder_counts_for_nothing(life: Life, subje
 
 def test_who_takes_the_name_of_our_folder_keeps_us_from_no_note(life: Life) -> None:
     forge(life, OWN, SUBJECTS[0])
-    ours = Ledger({(EventKind.STALLED, ""): Lasting(EventKind.STALLED, NOW, "no commit")}, 1)
+    ours = Ledger({(EventKind.STALLED, ""): LastingEvent(EventKind.STALLED, NOW, "no commit")}, 1)
     life.run.session.told.note(SUBJECTS[0], ours)
     assert life.hdfs.owners[f"{OWN}.2"] == "streamer"
     assert told(life, SUBJECTS[0]) == ours

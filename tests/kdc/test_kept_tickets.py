@@ -48,7 +48,7 @@ def test_what_is_missing_is_acquired_and_what_is_fresh_is_kept(edge: Identity, t
         RenewalOutcome.ACQUIRED,
     ]
     assert ticket_status(one, POLICY).state is TicketState.FRESH
-    assert (first.failures, first.alert, first.error) == (0, False, "")
+    assert (first.failing.failures, first.alert, first.error) == (0, False, "")
 
 
 def test_one_that_fails_hides_no_other_and_is_counted_until_it_succeeds(kdc: Kdc, tmp_path: Path) -> None:
@@ -61,16 +61,20 @@ def test_one_that_fails_hides_no_other_and_is_counted_until_it_succeeds(kdc: Kdc
     for count in (1, 2):
         watcher, gateway, streamer = renewed(*those, force=True)
         assert watcher.outcome is streamer.outcome is RenewalOutcome.ACQUIRED
-        assert (gateway.outcome, gateway.failures, gateway.alert) == (RenewalOutcome.FAILED, count, True)
+        assert (gateway.outcome, gateway.failing.failures, gateway.alert) == (RenewalOutcome.FAILED, count, True)
         assert gateway.error.startswith(
             f"log in from keytab {broken.keytab} as gateway@KSTREAM.TEST: there is no such file"
         )
         assert gateway.retryable is False
     assert ticket_status(those[1], POLICY).failures.count == 2
-    assert ticket_status(those[1], POLICY).failures.since == gateway.failing_since
+    assert ticket_status(those[1], POLICY).failures.since == gateway.failing.failing_since
     (tmp_path / "gateway.keytab").write_bytes(kdc.keytab("gateway").read_bytes())
     (_, gateway, _) = renewed(*those)
-    assert (gateway.outcome, gateway.failures, gateway.failing_since) == (RenewalOutcome.ACQUIRED, 0, None)
+    assert (gateway.outcome, gateway.failing.failures, gateway.failing.failing_since) == (
+        RenewalOutcome.ACQUIRED,
+        0,
+        None,
+    )
     assert ticket_status(those[1], POLICY).failures.count == 0
 
 
@@ -129,13 +133,13 @@ def test_a_kdc_that_is_away_is_a_warning_then_an_alert_and_its_return_mends_all(
         hold(one, left=20 * MINUTE)
         (late,) = renewed(one)
     assert (early.outcome, early.state) == (RenewalOutcome.FAILED, TicketState.DUE)
-    assert (early.failures, early.alert, early.retryable) == (1, False, True)
+    assert (early.failing.failures, early.alert, early.retryable) == (1, False, True)
     assert "Cannot contact any KDC" in early.error
-    assert (late.state, late.failures, late.alert) == (TicketState.URGENT, 2, True)
-    assert late.failing_since == early.failing_since
+    assert (late.state, late.failing.failures, late.alert) == (TicketState.URGENT, 2, True)
+    assert late.failing.failing_since == early.failing.failing_since
     (back,) = renewed(one)
     assert (back.outcome, back.state) == (RenewalOutcome.ACQUIRED, TicketState.FRESH)
-    assert (back.failures, back.failing_since, back.alert) == (0, None, False)
+    assert (back.failing.failures, back.failing.failing_since, back.alert) == (0, None, False)
 
 
 def hold(one: ManagedTicket, left: timedelta) -> None:
@@ -198,10 +202,10 @@ def test_a_ticket_without_a_keytab_is_renewed_to_its_end_and_copied_after_a_logi
     outcomes = [renewed(one)[0].outcome]
     await_that(lambda: ticket_status(one, often).state is TicketState.DUE, "it is due")
     outcomes.append(renewed(one, policy=often)[0].outcome)
-    await_that(lambda: renewed(one, policy=often)[0].failures > 0, "a renewal no longer extends it")
+    await_that(lambda: renewed(one, policy=often)[0].failing.failures > 0, "a renewal no longer extends it")
     (warned,) = renewed(one, policy=often)
     assert warned.state.serves
-    assert warned.failures == 2
+    assert warned.failing.failures == 2
     assert "no renewal extends it beyond its end at 20" in warned.error
     await_that(lambda: over(one), "the end of the renewals has passed")
     (ended,) = renewed(one)

@@ -80,7 +80,7 @@ def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc)
     kdc.add("refused")
     refusal, refused = CredentialError("no", tried="log in"), login(kdc, "refused")
     assert explained(refusal, refused).message == "no"
-    kdc.modify("refused", "-allow_tix")
+    kdc.administer(["modprinc -allow_tix refused"])
     told = explained(refusal, refused)
     assert "refused@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin" in told.message
     assert not told.retryable

@@ -70,7 +70,7 @@ def test_an_old_key_is_refused_for_logins_even_where_the_kdc_keeps_it(kdc: Kdc, 
     """MIT's KDC keeps the old key for tickets that are sealed with it."""
     name = f"kept{preauthentication}".replace("+", "-with-")
     kdc.add(name)
-    kdc.modify(name, preauthentication)
+    kdc.administer([f"modprinc {preauthentication} {name}"])
     kdc.change_key(name, "-keepold")
     keytab = read(str(kdc.keytab(name)))
     assert ask_kdc(keytab, kdc.principal(name)).login is LoginResult.KEY_REFUSED
@@ -88,7 +88,7 @@ def test_without_any_ticket_of_the_realm_the_key_is_refused_and_the_kvno_not_kno
 def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: Kdc) -> None:
     """Active Directory treats users without a service name this way."""
     kdc.add("noservice")
-    kdc.modify("noservice", "-allow_svr")
+    kdc.administer(["modprinc -allow_svr noservice"])
     findings_by_kind = findings(kdc, "noservice")
     assert {kind: finding.severity for kind, finding in findings_by_kind.items()} == {
         FindingKind.KVNO_NOT_LEARNED: Severity.NOTE
@@ -106,7 +106,7 @@ def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: 
 def test_a_principal_that_may_not_log_in_is_a_finding_of_its_own(kdc: Kdc, option: str, kind: FindingKind) -> None:
     name = f"not-{kind.value.replace(' ', '-')}"
     kdc.add(name)
-    kdc.modify(name, option)
+    kdc.administer([f"modprinc {option} {name}"])
     findings_by_kind = findings(kdc, name)
     assert [*findings_by_kind] == [kind]
     assert findings_by_kind[kind].severity is Severity.ERROR
@@ -115,7 +115,7 @@ def test_a_principal_that_may_not_log_in_is_a_finding_of_its_own(kdc: Kdc, optio
 
 def test_a_principal_that_was_renamed_is_unknown_and_its_successor_has_another_salt(kdc: Kdc) -> None:
     kdc.add("before")
-    kdc.rename("before", "after")
+    kdc.administer(["renprinc -force before after"])
     assert [*findings(kdc, "before")] == [FindingKind.UNKNOWN]
     kdc.export("after")
     findings_by_kind = findings(kdc, "after")
@@ -137,7 +137,7 @@ def test_an_older_kdc_makes_the_keytab_look_ahead(kdc: Kdc) -> None:
     shutil.copy(kdc.keytab("ahead"), old)
     kdc.rotate("ahead")
     assert findings(kdc, "ahead") == {}
-    kdc.modify("ahead", "-kvno 1")
+    kdc.administer(["modprinc -kvno 1 ahead"])
     findings_by_kind = findings(kdc, "ahead")
     assert "this keytab kvno 2" in findings_by_kind[FindingKind.AHEAD].words
 

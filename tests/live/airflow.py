@@ -18,12 +18,13 @@ import yaml
 
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import stream_id
-from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.streams.stream import StreamSpec
+from tests.live.airflow_api import LiveApi, TaskRef
 from tests.live.planted import PLANTED
 from tests.live.streams import await_that, fields
 from tests.secrets.answers import write_answers
@@ -73,7 +74,7 @@ class LiveAirflow:
     """A running Airflow, for the tests of several modules: each declares what it needs and pauses it at its end."""
 
     home: AirflowHome
-    api: AirflowApi
+    api: LiveApi
     root: Path
     metrics: Metrics
     components: ProcessSupervisor
@@ -182,8 +183,8 @@ def live_airflow(
         home.wait_until_healthy(supervisor, timeout=400)
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster, **more)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
-        yield LiveAirflow(home, home.api(), root, listener, supervisor)
-        write_answers(home.api(), root / "answers")
+        yield LiveAirflow(home, LiveApi.of(home), root, listener, supervisor)
+        write_answers(LiveApi.of(home), root / "answers")
     listener.close()
 
 

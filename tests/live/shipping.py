@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from kafka import TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
-from airflow_kstream.clients.kafka import KafkaLogin, committed_reader, kafka_trouble
-from airflow_kstream.demo.shipping.shipper import ShipperSettings
+from airflow_kstream.clients.kafka import KafkaLogin, kafka_trouble
+from airflow_kstream.demo.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.declared import written
 from tests.live.streams import await_that
@@ -40,7 +40,7 @@ class ShipperProcess:
         file.write_text(json.dumps(written(settings)))
         with log.open("w") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "airflow_kstream.demo.shipping.shipper", "--settings", str(file)],
+                [sys.executable, "-m", "airflow_kstream.demo.shipper", "--settings", str(file)],
                 env=dict(os.environ, KRB5CCNAME=f"FILE:{folder}/no-cache"),
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -72,29 +72,29 @@ def shipping(settings: ShipperSettings, folder: Path) -> Iterator[ShipperProcess
 
 
 def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
-    """For each partition, the offset after the last record that a reader of committed records can see now.
+    """For each partition, the offset after the last record that a reader can see now.
 
     A stream has drained the topic when the offsets of its last commit have reached these. Without a topic, empty.
     """
-    with kafka_trouble(f"read the ends of {topic}", login), committed_reader(login) as consumer:
+    with kafka_trouble(f"read the ends of {topic}", login), closing(KafkaConsumer(**login.options())) as consumer:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}
 
 
-def committed(settings: ShipperSettings) -> list[Line]:
-    """Return every line in the topic, in the order of its partitions; none while there is no topic."""
+def arrived(settings: ShipperSettings) -> list[Line]:
+    """Return every line in the topic, in its order, also those that came again; none while there is no topic."""
     ends = {TopicPartition(settings.topic, n): end for n, end in stable_ends(settings.login, settings.topic).items()}
     if not ends:
         return []
     found: list[Line] = []
-    with committed_reader(settings.login) as consumer:
+    with closing(KafkaConsumer(**settings.login.options())) as consumer:
         consumer.assign(list(ends))
         consumer.seek_to_beginning()
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             for records in consumer.poll(timeout_ms=1000).values():
                 for record in records:
-                    headers = dict(record.headers)
-                    found.append((headers["file"].decode(), int(headers["byte_offset"]), record.value))
+                    name, _, offset = record.key.decode().partition(":")
+                    found.append((name, int(offset), record.value))
     return found
 
 

@@ -29,7 +29,7 @@ from airflow_kstream.clients.local.forks import in_forks, may_fork
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 
 def refuse():
-    raise InvalidInput("it is no text")
+    raise InvalidInput("it is not text")
 
 print(may_fork())
 assert in_forks([lambda number=number: (number, os.getpid()) for number in range(3)])[1][0] == 1
@@ -63,6 +63,6 @@ def test_a_log_that_was_scanned_in_four_forks_is_the_one_that_one_process_sees(t
 
 def test_what_a_fork_raises_is_raised_and_a_killed_one_is_named() -> None:
     alone, refused, killed, with_a_thread = told(FORKS)
-    assert "it is no text" in refused
+    assert "it is not text" in refused
     assert "has this host enough memory?" in killed
     assert (alone, with_a_thread) == ("True", "False")

@@ -173,7 +173,7 @@ def with_conf_folder(folder: Path, yarn_site: str) -> Cluster:
 def test_a_secret_does_not_become_a_variable_that_yarn_copies_into_a_log(spec: StreamSpec, tmp_path: Path) -> None:
     spec = replace(spec, application="hdfs:///jobs/orders.py")
     engine = SparkEngine(spark_submit=SparkHome(tmp_path / "spark").made().submit)
-    with pytest.raises(InvalidInput, match=r"DB_PASSWORD: an environment variable is no place .*log-container-debug"):
+    with pytest.raises(InvalidInput, match=r"DB_PASSWORD: an environment variable is not .*log-container-debug"):
         engine.preflight(with_conf_folder(tmp_path, ""), spec)
     off = "<property><name>yarn.nodemanager.log-container-debug-info.enabled</name><value>false</value></property>"
     engine.preflight(with_conf_folder(tmp_path, off), spec)

@@ -8,26 +8,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from airflow_kstream.demo.airflow_api import AirflowApi
 from airflow_kstream.model.errors import KstreamError
+from tests.live.airflow_api import LiveApi
 
 _LISTS = ("connections", "variables", "importErrors", "eventLogs", "plugins", "providers", "dags", "dagSources")
 
 
-def write_answers(api: AirflowApi, folder: Path) -> None:
+def write_answers(api: LiveApi, folder: Path) -> None:
     """Write one file for each answer, after finding the runs, tasks, tries, rendered fields and XComs that exist."""
     folder.mkdir()
     for number, (path, answer) in enumerate(_answers(api)):
         (folder / f"{number:05}.json").write_text(json.dumps({"path": path, "answer": answer}))
 
 
-def _answers(api: AirflowApi) -> Iterator[tuple[str, Any]]:
+def _answers(api: LiveApi) -> Iterator[tuple[str, Any]]:
     for path in _paths(api):
         with suppress(KstreamError):
-            yield path, api.ask(path)
+            yield path, api.call("GET", path)
 
 
-def _paths(api: AirflowApi) -> Iterator[str]:
+def _paths(api: LiveApi) -> Iterator[str]:
     yield from (f"/{name}?limit=100" for name in _LISTS)
     for dag in api.dag_ids():
         yield from (f"/dags/{dag}/details", f"/dagSources/{dag}", f"/dags/{dag}/tasks")
@@ -40,5 +40,5 @@ def _paths(api: AirflowApi) -> Iterator[str]:
                 index = f"?map_index={ref.map_index}"
                 yield from (f"{there}/xcomEntries?limit=100", f"{there}/links{index}", f"{there}/tries")
                 yield from (f"{there}/logs/{number}{index}" for number in range(1, task.try_number + 1))
-                entries = api.ask(f"{there}/xcomEntries?limit=100")["xcom_entries"]
+                entries = api.call("GET", f"{there}/xcomEntries?limit=100")["xcom_entries"]
                 yield from (f"{there}/xcomEntries/{entry['key']}{index}" for entry in entries)

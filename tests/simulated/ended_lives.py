@@ -124,4 +124,4 @@ class Changing:
 
     @property
     def ends(self) -> tuple[PastEnd, ...]:
-        return Reconciler(self.life.run).plan()[0].ends
+        return Reconciler(self.life.run).plan()[0].folder.ends

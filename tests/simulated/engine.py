@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,17 +11,42 @@ from pathlib import Path
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs, Size
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.logs.thread_dump import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name
+from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import Stopped
+from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, StopResult
 from tests.simulated.servers import SimHdfs, SimYarn
 
 _WHY = Origin("fake", "the protocol asks for it")
+WORKER = Process("worker 1", "node7", tasks=1)
+AT_REST = Thread("epoch 3", "BLOCKED", ("fake.Epoch.complete",))
+HANGS = Hanging(WORKER, "epoch 3", AT_REST, "waits for another worker")
+
+
+@dataclass
+class FakeExaminer:
+    """A look that finds the same at each round: what `hangs`, or nothing; `shows` is raised instead."""
+
+    hangs: tuple[Hanging, ...] = ()
+    counts: str = "3 epochs"
+    shows: KstreamError | None = None
+    rounds: int = 0
+
+    def dump(self) -> DumpRound:
+        if self.shows:
+            raise self.shows
+        self.rounds += 1
+        return DumpRound((ThreadDump(WORKER, (AT_REST,)),), self.counts)
+
+    def stillness(self) -> Stillness:
+        return Stillness(self.hangs, self.hangs) if self.rounds > 1 else Stillness()
 
 
 @dataclass
@@ -29,8 +54,11 @@ class FakeEngine:
     """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed.
 
     `at_preflight` happens during each check of the host, and can raise; `at_submit` when a client begins. Its client's
-    next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before.
+    next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before. `hangs` is what
+    stands still in its jobs; they show nothing but `shows`, if that is set.
     """
+
+    words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
 
     hdfs: SimHdfs
     yarn: SimYarn
@@ -42,6 +70,8 @@ class FakeEngine:
     at_submit: Callable[[], object] = lambda: None
     ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
     submits: bool = False
+    hangs: tuple[Hanging, ...] = ()
+    shows: KstreamError | None = None
 
     def submission(self, order: SubmissionOrder) -> Submission:
         fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
@@ -81,12 +111,12 @@ class FakeEngine:
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
-    ) -> Stopped | None:
+    ) -> StopResult | None:
         if self.ignores_stops:
             return None
         with self.hdfs.as_user(self.yarn.application(step.application).user):
             self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
-        return Stopped(self.yarn.end(step.application), "it stopped with a savepoint")
+        return StopResult(self.yarn.end(step.application), "it stopped with a savepoint")
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         yield f"/tmp/fake/{app.id}"
@@ -99,6 +129,23 @@ class FakeEngine:
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         return True
+
+    def token_filesystems(self, cluster: Cluster, spec: StreamSpec) -> tuple[str, ...]:
+        return (cluster.default_fs,)
+
+    def uncounted_tokens(
+        self, cluster: Cluster, spec: StreamSpec, tokens: tuple[LaunchToken, ...] = ()
+    ) -> tuple[UncountedToken, ...]:
+        return tuple(UncountedToken(name, "some day") for key, name in spec.plain_conf.items() if key == "fake.service")
+
+    def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
+        return (WORKER,)
+
+    def examiner(self, session: ClusterSession, app: Application, query: str) -> Examiner:
+        return FakeExaminer(self.hangs, shows=self.shows)
+
+    def last_error(self, logs: Mapping[str, str]) -> str:
+        return next((line for line in logs.get("err.log", "").splitlines() if "broke" in line), "")
 
     def complete_epoch(self, spec: StreamSpec) -> None:
         """Complete an epoch, as a running job does by itself."""

@@ -32,6 +32,7 @@ from airflow_kstream.model.streams.generation import Position, StreamId
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, task_notes, tasks
 from airflow_kstream.operators import (
+    cluster_doctor,
     fleet_look,
     housekeeping,
     policy_edits,
@@ -59,8 +60,9 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
+from airflow_kstream.supervise.streams.restart import undeclared
 from airflow_kstream.supervise.tokens import expiry
-from airflow_kstream.triggers import notes, telling
+from airflow_kstream.triggers import notes, notifying
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
 from airflow_kstream.triggers.streams import StreamTrigger
@@ -195,13 +197,16 @@ class Fleet:
         yield tasks, "put", self._write_as_task
         yield outbox, "in_thread", self._notifiers_thread
         yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes))
-        yield from ((module, "open_session", self.workers_session) for module in (*workers, acting, task_notes))
-        for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
+        yield from (
+            (module, "open_session", self.workers_session)
+            for module in (*workers, cluster_doctor, acting, task_notes, undeclared)
+        )
+        for module in (polling, operators, undeclared, freeze_warnings, fleet_look):
             yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
         for module in (operators, vanished_streams, stream_control):
             yield module, "engine_of", lambda spec, spark=None: self.engine_of(spec)
         yield operators, "foretell", lambda session, stream="": self.foretold
-        for module in (operators, policy_edits, reports, triggers, telling, polling, expiry):
+        for module in (operators, policy_edits, reports, triggers, notifying, polling, expiry):
             yield module, "datetime", clock
         yield stats, "gauge", lambda name, value, tags=None: self.gauges[name].append(value)
         # Airflow's own loggers bypass pytest's.
@@ -313,7 +318,7 @@ class Fleet:
 
     def _end_what_tells(self) -> None:
         """Lose what was about to be told or noted."""
-        killed, telling._process = telling._process, telling._Process()
+        killed, notifying._process = notifying._process, notifying._Process()
         if killed.loop is self.loop:
             under_way = [killed.outbox._rounds, *killed.outbox._leaving]
             under_way += [task for each in killed._notes.values() for task in (each._reader, each._writer)]

@@ -11,7 +11,7 @@ from airflow_kstream.model.streams.contract import claim_file, ended_file, fence
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.housekeeping import FolderFacts, Kept
+from airflow_kstream.policy.streams.housekeeping import FolderFacts, RetentionCounts
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from tests.simulated.servers import CLUSTER, SimHdfs
 from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
@@ -19,7 +19,7 @@ from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
 NOW = START + 400 * DAY
 OLD = NOW - 31 * DAY
-KEPT = Kept(claims=10, records=3, orders=10)
+KEPT = RetentionCounts(claims=10, records=3, orders=10)
 STOPPED = Desired(DesiredState.STOPPED, at=OLD)
 DRAFT = ".claim-0123456789ab"
 

@@ -13,7 +13,8 @@ from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine

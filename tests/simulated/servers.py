@@ -23,6 +23,7 @@ from airflow_kstream.model.clusters.application import Application, ApplicationS
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Queue, Queues, Size
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound
+from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -158,7 +159,7 @@ class SimHdfs:
         try:
             return self.files[path][0].encode().decode()
         except UnicodeEncodeError:
-            raise InvalidInput("it is no text", tried=f"read {path}") from None
+            raise InvalidInput("it is not text", tried=f"read {path}") from None
 
     def read_part(self, path: str, offset: int, length: int) -> bytes:
         self.at_request("read", path)
@@ -167,7 +168,7 @@ class SimHdfs:
 
     def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
         self.at_request("write", path)
-        # What is no text stays what it is, until somebody reads it.
+        # What is not text stays what it is, until somebody reads it.
         text = content.decode(errors="surrogateescape") if isinstance(content, bytes) else content
         if (path in self.files and not overwrite) or (path not in self.files and self._is_folder(path)):
             raise Conflict(path)
@@ -176,6 +177,9 @@ class SimHdfs:
             raise Denied(f"Permission denied: user={self.whoami}, access=WRITE, inode={path}", tried=f"write {path}")
         self.owners.setdefault(path, self.whoami)
         self.files[path] = (text, self.now())
+
+    def write_secret(self, path: str, content: SecretBytes) -> None:
+        self.write(path, content.reveal(), permission="600")
 
     def _require_rights(self, path: str) -> None:
         folder = path.rpartition("/")[0]

@@ -8,26 +8,27 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.policy.events.hands import Hand, Look, hands, pending, pending_from_json
+from airflow_kstream.policy.events.attention import Hand, Look, hands, pending, pending_from_json
 from airflow_kstream.policy.events.signs import Signs
+from tests.simulated.values import changed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-HEALTHY = Signs(pulse=Pulse.HEALTHY, plan_in=5 * DAY, left=7 * DAY, horizon=HorizonReason.TOKEN_MAX_LIFETIME)
+HEALTHY = changed(Signs(), pulse=Pulse.HEALTHY, plan_in=5 * DAY, left=7 * DAY, horizon=HorizonReason.TOKEN_MAX_LIFETIME)
 BLIND = Signs(concluded=False, blind=True, why="connection refused")
-DEAD = replace(HEALTHY, lives=False, works=False, plan_in=None, left=None, horizon=None, pulse=Pulse.UNKNOWN)
-STARTING = replace(HEALTHY, works=False, pulse=Pulse.STARTING)
+DEAD = changed(HEALTHY, lives=False, works=False, plan_in=None, left=None, horizon=None, pulse=Pulse.UNKNOWN)
+STARTING = changed(HEALTHY, works=False, pulse=Pulse.STARTING)
 STOPPED = replace(DEAD, rests=True)
-BREAKER = replace(DEAD, breaker_open=True, why="the same error, three times")
-STALLED = replace(HEALTHY, pulse=Pulse.STALLED, pulse_why="no commit for an hour")
-KILLED = replace(DEAD, waits_for_a_person=True)
-FROZEN = replace(HEALTHY, frozen=True, falls_into_freeze="its credentials end in 2h, while the cluster is frozen")
-NOWHERE = replace(HEALTHY, works=False, pulse=Pulse.NO_CHECKPOINT, pulse_why="no query has written to /data")
-ABORTED = replace(HEALTHY, plan_in=-MINUTE, left=42 * HOUR, refusal="queue streams is gone")
+BREAKER = changed(DEAD, breaker_open=True, why="the same error, three times")
+STALLED = changed(HEALTHY, pulse=Pulse.STALLED, pulse_why="no commit for an hour")
+KILLED = changed(DEAD, waits_for_a_person=True)
+FROZEN = changed(HEALTHY, frozen=True, falls_into_freeze="its credentials end in 2h, while the cluster is frozen")
+NOWHERE = changed(HEALTHY, works=False, pulse=Pulse.NO_CHECKPOINT, pulse_why="no query has written to /data")
+ABORTED = changed(HEALTHY, plan_in=-MINUTE, left=42 * HOUR, refusal="queue streams is gone")
 
 
 def overdue(by: timedelta, left: timedelta | None) -> Signs:
-    return replace(HEALTHY, plan_in=-by, left=left)
+    return changed(HEALTHY, plan_in=-by, left=left)
 
 
 DAMAGED = Signs(concluded=False, why="gen-000003 can't be understood")

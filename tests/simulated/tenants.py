@@ -13,7 +13,8 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs, SimYarn, session_of

@@ -11,14 +11,15 @@ from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name, started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
-from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.streams.generation import Claim, ClaimCredentials, Desired, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.looks import Looks
-from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.observation import DriverLook, FolderLook, Observation
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Note, Step, Stop, Submit
 from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.looks import further, signs
+from tests.simulated.values import changed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STREAM = StreamId("orders", "/kstream")
@@ -41,7 +42,7 @@ def claim_of(spec: StreamSpec, generation: int, at: datetime, positions: dict[st
         claimed_by="somebody",
         spec_fingerprint=fingerprint(spec),
         spec=spec,
-        lifetimes=WEEK,
+        credentials=ClaimCredentials(lifetimes=WEEK),
         positions=positions or {},
     )
 
@@ -74,8 +75,8 @@ def containers(verdict: NodeVerdict) -> Containers:
 
 def past_end(generation: int, at: datetime = START, kind: EndKind = EndKind.UNKNOWN, **more: object) -> PastEnd:
     """Return the record of an end a minute after the generation's claim."""
-    usual = {"fingerprint": "", "claimed": at - timedelta(minutes=1), "lasted": timedelta(minutes=1), "worked": False}
-    return PastEnd(generation, kind, at=at, **usual | more)  # type: ignore[arg-type]
+    minute = timedelta(minutes=1)
+    return changed(PastEnd(generation, kind, "", at, at - minute, lasted=minute, worked=False), **more)
 
 
 def watched(observation: Observation, age: timedelta = timedelta(days=1)) -> Looks:
@@ -128,13 +129,15 @@ class SimulatedYarn:
         seen = Observation(
             *(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,)),
             freeze=self.freeze,
-            ends=tuple(self.ends),
-            failure=self.failure,
+            folder=FolderLook(ends=tuple(self.ends)),
+            driver=DriverLook(failure=self.failure),
         )
         if word := self.accepted.get(seen.generation + 1):
-            seen = replace(seen, accepted={CHECKPOINT: word})
+            seen = changed(seen, accepted={CHECKPOINT: word})
         app = seen.current
-        return replace(seen, containers=self._containers(app)) if app and not app.alive else seen
+        if app is None or app.alive:
+            return seen
+        return changed(seen, containers=self._containers(app))
 
     def carry_out(self, step: Step) -> None:
         match step:

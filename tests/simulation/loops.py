@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from airflow_kstream.states import recorder
-from airflow_kstream.triggers import poller, shared, telling
+from airflow_kstream.triggers import notifying, poller, shared
 from tests.simulation.virtual import Program, SimulationError, Thread, current
 
 # A loop that turns more often without any time passing waits for nothing.
@@ -28,7 +28,7 @@ KEPT: Mapping[tuple[ModuleType, str], Callable[[], object]] = {
     (poller, "_turns"): dict,
     (poller, "_tellers"): dict,
     (shared, "_in_use"): dict,
-    (telling, "_process"): telling._Process,
+    (notifying, "_process"): notifying._Process,
     (recorder, "_process"): recorder._Process,
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
@@ -22,7 +22,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.engines import engine_of
@@ -84,7 +85,7 @@ class Keeper:
                 reached = self._watch(triggerer)
                 mode = Mode.WATCH
 
-    def _task(self, mode: Mode, reached: Reached) -> tuple[float | None, float]:
+    def _task(self, mode: Mode, reached: ReachedPositions) -> tuple[float | None, float]:
         """Run the task once. Return the pause before watching, None if it ended; and that before the next run."""
         try:
             with open_session(self.cluster, identity_of(self.spec, self.cluster)) as session:
@@ -101,16 +102,16 @@ class Keeper:
             raise
         if not report.ended:
             return _PAUSE if mode is Mode.WATCH and not report.done else 0.0, 0.0
-        failed = report.phase is Phase.ENDED and not report.succeeded
+        failed = report.phase is Phase.ENDED and not report.job.succeeded
         return None, RETRY if failed else NEXT_RUN
 
-    def _watch(self, triggerer: Watch) -> Reached:
+    def _watch(self, triggerer: Watch) -> ReachedPositions:
         """Look at the stream as a trigger does, until the verdict calls for action; return what it saw it reach."""
         while True:
             verdict: Verdict = triggerer.round([self.spec.name])[self.spec.name]
             if verdict.calls_for_action:
                 self._tell(f"its trigger fires: {verdict.why}")
-                return verdict.reached
+                return verdict.progress.reached
             time.sleep(self.spec.watch.every.total_seconds())
 
     def _engine_of(self, spec: StreamSpec) -> Engine:

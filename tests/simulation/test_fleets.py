@@ -104,7 +104,7 @@ class TestSeveralStreams:
         assert [one.reconcile(Mode.WATCH).phase for one in lives] == [Phase.RUNNING] * len(lives)
 
     def test_two_streams_are_no_environment_however_often_they_end(self, lives: list[Life]) -> None:
-        """A stream's own earlier ends are no company of its later ones."""
+        """A stream's own earlier ends are not a company of its later ones."""
         for _ in range(3):
             self.die(lives, INFRASTRUCTURE)
             for one in lives[:2]:

@@ -89,5 +89,5 @@ def test_a_success_of_an_hourly_job_is_followed_at_once(life: Life) -> None:
         assert life.reconcile(Mode.ENSURE).generation == generation
         life.clock.ahead += 59 * MINUTE
         life.yarn.end(list(life.yarn.apps)[-1])
-        assert life.reconcile(Mode.WATCH).succeeded
+        assert life.reconcile(Mode.WATCH).job.succeeded
         life.clock.ahead += MINUTE

@@ -92,7 +92,7 @@ def start_again(life: Life) -> None:
 
 def test_an_owner_that_claims_during_a_take_over_and_the_other_never_both_submit(life: Life, hdfs: Interrupted) -> None:
     """The former owner starts its next generation before each of the requests of a take-over in turn."""
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     before = dict(hdfs.files), dict(life.yarn.apps)
     rival = subject(life, COPY)
     hdfs.asked = 0
@@ -106,7 +106,7 @@ def test_an_owner_that_claims_during_a_take_over_and_the_other_never_both_submit
 
 
 def test_a_take_over_during_a_submission_and_its_owner_never_both_submit(life: Life, hdfs: Interrupted) -> None:
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     before = dict(hdfs.files), dict(life.yarn.apps)
     rival = subject(life, COPY, "/elsewhere")
     hdfs.asked = 0

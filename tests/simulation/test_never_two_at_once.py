@@ -20,7 +20,7 @@ from airflow_kstream.model.streams.freeze import Freeze
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from tests.examples import examples
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
 
@@ -34,7 +34,7 @@ class Supervisor:
 
     def __init__(self, yarn: SimulatedYarn) -> None:
         self.yarn = yarn
-        self.memory = Memory(yarn.monotonic)
+        self.memory = SignMemory(yarn.monotonic)
 
     def next(self, mode: Mode = Mode.ENSURE) -> Step:
         seen = self.yarn.look()

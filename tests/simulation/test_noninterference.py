@@ -23,7 +23,7 @@ from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.ended_lives import BRISK, CODE
 from tests.simulated.fixtures import lived
@@ -107,11 +107,11 @@ def start(life: Life) -> None:
 
 
 def freeze(life: Life) -> None:
-    Brake(life.run.session).freeze(timedelta(hours=1), "a new NameNode")
+    FreezeStore(life.run.session).freeze(timedelta(hours=1), "a new NameNode")
 
 
 def lift(life: Life) -> None:
-    Brake(life.run.session).lift("go on")
+    FreezeStore(life.run.session).lift("go on")
 
 
 def watch(life: Life) -> object:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from airflow_kstream.policy.streams.horizon.turns import Turns
+from airflow_kstream.policy.streams.horizon.start_pacing import Turns
 from airflow_kstream.triggers import poller
 from tests.simulation.families import plan
 from tests.simulation.history import History, run

@@ -26,7 +26,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint import adopt as adopting
 from airflow_kstream.supervise.streams.checkpoint import take_over as taking_over
 from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders import hold as holding
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
@@ -209,11 +209,11 @@ def as_another_stream(*acts: Act) -> Act:
 
 
 def freeze(life: Life) -> None:
-    Brake(life.run.session).freeze(timedelta(days=1), "a new NameNode")
+    FreezeStore(life.run.session).freeze(timedelta(days=1), "a new NameNode")
 
 
 def unfreeze(life: Life) -> None:
-    Brake(life.run.session).lift("done")
+    FreezeStore(life.run.session).lift("done")
 
 
 def hold(life: Life) -> None:
@@ -424,8 +424,8 @@ def runs(life: Life, mode: Mode) -> None:
         report = life.reconcile(mode)
         if report.phase is Phase.BACKING_OFF:
             life.clock.ahead += timedelta(minutes=30)
-    assert (report.phase, report.owner_doubt) == (Phase.RUNNING, ""), report.why
-    assert alive(life) == [report.application]
+    assert (report.phase, report.declaration.owner_doubt) == (Phase.RUNNING, ""), report.why
+    assert alive(life) == [report.job.application]
 
 
 def named(ways: tuple[Way, ...]) -> pytest.MarkDecorator:
@@ -493,7 +493,7 @@ def test_a_container_that_outlives_its_application_has_two_ways_out() -> None:
     verdicts = {
         verdict: death(TICKET_SPEC, outlived, watched(outlived))
         for verdict in (NodeVerdict.LIVE, NodeVerdict.COMPLETE, NodeVerdict.RESTARTED)
-        for outlived in [replace(seen, containers=containers(verdict))]
+        for outlived in [replace(seen, yarn=replace(seen.yarn, containers=containers(verdict)))]
     }
     refused = verdicts[NodeVerdict.LIVE]
     assert isinstance(refused, Refuse)

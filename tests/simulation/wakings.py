@@ -123,7 +123,7 @@ class Wakings:
             if late > _WAKES_WITHIN:
                 self._world.checks.broken(UNWOKEN, f"{name} sleeps {late:.0f} s after a restart was due, and could see")
         if one.blind_since is not None:
-            patience = _WAKES_AGAIN_WITHIN if one.woken or waiting.memory.wakings else _WAKES_BLIND_WITHIN
+            patience = _WAKES_AGAIN_WITHIN if one.woken or waiting.memory.blindness.wakings else _WAKES_BLIND_WITHIN
             late = now - max(waiting.since, one.blind_since)
             if late > patience:
                 self._world.checks.broken(UNWOKEN, f"{name} has seen nothing for {late:.0f} s, and nobody was woken")
@@ -143,5 +143,5 @@ class Wakings:
 
     def _should_run(self, folder: str) -> bool:
         """Return whether nothing but a restart is right: no other word of a person, and no brake."""
-        braked = any(happening.kind == "freeze" for happening in self._world.plan.happenings)
-        return not braked and self._world.checks.wanted(folder) == {DesiredState.RUNNING}
+        held_by_freeze = any(happening.kind == "freeze" for happening in self._world.plan.happenings)
+        return not held_by_freeze and self._world.checks.wanted(folder) == {DesiredState.RUNNING}

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.simulation.checks import Frozen
@@ -79,10 +79,10 @@ def unfreezes(world: World, happening: Happening) -> None:
     _brake(world, "unfreeze", lambda brake: brake.lift("it is over"), lambda: None)
 
 
-def _brake(world: World, what: str, say: Callable[[Brake], object], heard: Callable[[], object]) -> None:
+def _brake(world: World, what: str, say: Callable[[FreezeStore], object], heard: Callable[[], object]) -> None:
     # From the first moment on an earlier word may be replaced.
     world.checks.brakes.clear()
-    Speaker(world, what, lambda run: say(Brake(run.session)), heard).start()
+    Speaker(world, what, lambda run: say(FreezeStore(run.session)), heard).start()
 
 
 def accepts(world: World, happening: Happening) -> None:

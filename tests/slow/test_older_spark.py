@@ -128,7 +128,7 @@ def test_a_stream_with_a_secret_commits_and_takes_a_token_by_hand(
     with reconciler(minicluster, spec) as supervisor:
         run = replace(supervisor.subject, engine=SparkEngine(spark_submit=client))
         older = Reconciler(run, tell=lambda line: None)
-        application = str(older.run().application)
+        application = str(older.run().job.application)
         await_commits(run.session, spec)
         pushed = push_by_hand(run.session, application, client, shorten=True)
         assert pushed.new.sequence_number > pushed.old.sequence_number

@@ -59,7 +59,7 @@ class Pushed:
 
     def keep(self) -> None:
         report = self.supervisor.run(Mode.WATCH)
-        assert (report.generation, report.application) == (1, self.application), report
+        assert (report.generation, report.job.application) == (1, self.application), report
         self.pushes += sum("executors use them" in done.what for done in report.done)
 
 
@@ -73,7 +73,7 @@ def _live(minicluster: Minicluster, tmp_path: Path, row: Callable[[str], Row]) -
     with ExitStack() as stack:
         pushed = [Pushed(stack.enter_context(reconciler(minicluster, spec, who))) for spec, who in STREAMS]
         for each in pushed:
-            each.application = str(each.supervisor.run().application)
+            each.application = str(each.supervisor.run().job.application)
             await_commits(each.supervisor.session, each.spec)
             # From here its driver is known to take tokens, or it would be restarted when its restart is due.
             each.keep()

@@ -127,7 +127,7 @@ def test_tokens_are_used_together_or_not_yet(driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (lambda: b"no tokens", "no credentials file"),
+        (lambda: b"no tokens", "not a credentials file"),
         (lambda: file(replace(LATER, owner="gateway@EXAMPLE.COM")), "act as somebody else"),
         (lambda: file(replace(LATER, real_user="")), "act as somebody else"),
         (lambda: file(LATER, kind="SWEBHDFS delegation"), "act as somebody else"),

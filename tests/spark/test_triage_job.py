@@ -275,7 +275,7 @@ def test_what_a_worker_cannot_read_natively_it_reads_over_webhdfs_from_then_on(
 
 @pytest.mark.usefixtures("job")
 def test_who_interrupts_a_read_that_waits_for_a_server_ends_the_job() -> None:
-    """It is no failure of hdfs-native, after which WebHDFS would go on."""
+    """It is not a failure of hdfs-native, after which WebHDFS would go on."""
     ended = Event()
     slow_file = SimpleNamespace(read_range=lambda at, size: ended.wait())
     native = sys.modules["log_reads"].NativeHdfs("hdfs://nameservice", _client=object(), _file=("/logs/a", slow_file))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.streams.generation import DesiredState
@@ -19,6 +18,7 @@ from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.airflow_api import TaskRef
 from tests.live.streams import await_that, look, rate_stream, reconciler, stopped
 
 

@@ -28,6 +28,13 @@ HABITS = {
     r"\bof (?:which|whom) (?:nothing|nobody|the|it|one)\b": "a sentence with the subject first",
     r"\bthe bold\b": "use with care",
 }
+# Of texts alone: a test's name is a sentence without its subject.
+OF_TEXTS = {
+    r"(?<!there )\b(?:is|are|was|were) no (?!longer|more|other|such|exception|\w+er than)[a-z]": "is not a",
+    r"\bwere it\b": "even, or including",
+    r"\bfor so (?:long|many)\b": "for this long, or long enough",
+    r"(?:^|[.:]\s+)(?-i:Of) (?:an?|two|several|the)\b": "a sentence that begins with its subject",
+}
 # A docstring says what the function does, or what the class is. These words begin a relative clause.
 NO_BEGINNINGS = re.compile(r"(?:What|Whether|Who|Whom|Whose|Where|Which|When|How|As whom|By whom|Of)\b")
 LONGEST_TEST_NAME = 79
@@ -67,7 +74,8 @@ def words(path: Path) -> Words:
 
 def test_words_that_slow_a_reader_down_are_absent() -> None:
     """A failure says what to write instead."""
-    any_habit = re.compile("|".join(HABITS), re.IGNORECASE)
+    habits = HABITS | OF_TEXTS
+    any_habit = re.compile("|".join(habits), re.IGNORECASE)
     lines = [
         (f"{path.relative_to(ROOT)}:{line}", text)
         for path in SOURCES
@@ -78,7 +86,7 @@ def test_words_that_slow_a_reader_down_are_absent() -> None:
     found = [
         f"{where}: write {instead}"
         for where, text in lines
-        for habit, instead in HABITS.items()
+        for habit, instead in habits.items()
         if re.search(habit, text, re.IGNORECASE)
     ]
     assert found == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_kstream.clients.rpc.digest import Token
+from airflow_kstream.clients.rpc.digest import LoginToken
 from airflow_kstream.model.formats.protobuf import Message, encode
 
 # By the id of HDFS's own policies, of which a NameNode tells no more than that (SystemErasureCodingPolicies).
@@ -25,7 +25,7 @@ class Replicas:
 
     block: bytes
     addresses: tuple[str, ...]
-    token: Token
+    token: LoginToken
 
     @property
     def known_length(self) -> int:
@@ -76,5 +76,5 @@ def _addresses(located: Message) -> tuple[str, ...]:
     return tuple(f"{node.text(2)}:{node.number(6)}" for node in nodes)
 
 
-def _token(token: Message) -> Token:
-    return Token(token.data(1), token.data(2))
+def _token(token: Message) -> LoginToken:
+    return LoginToken(token.data(1), token.data(2))

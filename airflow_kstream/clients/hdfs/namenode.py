@@ -29,7 +29,7 @@ _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1
 # As for its web server. Not imported from there: listing needs no HTTP client, which takes 0.3 s to import.
 _CONNECT_AND_READ_SECONDS = (5.0, 30.0)
-# CreateFlagProto; a size that is no less than a NameNode's least one, and than any cell; CryptoProtocolVersionProto.
+# CreateFlagProto; a size not below a NameNode's least one, nor any cell; CryptoProtocolVersionProto.
 _APPEND, _BLOCK_BYTES, _ENCRYPTION_ZONES = 4, 128 * 1024 * 1024, 2
 # The number of requests that a failover makes us repeat, and of answers held at a time.
 _SLICE = 500
@@ -71,7 +71,7 @@ class NameNodeRpc:
     def open_files(self, path: str = "/") -> Iterator[OpenFile]:
         """Yield all files open for write at or below `path`, oldest inode first. The cost grows with open files only.
 
-        It is no snapshot: files opened or closed meanwhile may be included or not; none comes twice.
+        It is not a snapshot: files opened or closed meanwhile may be included or not; none comes twice.
         Raises Denied: when the identity is not a superuser. Raises NotFound: when the server has no such list: a
         NameNode before Hadoop 2.8.3, or a router.
         """

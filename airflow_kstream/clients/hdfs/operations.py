@@ -29,7 +29,7 @@ _UNKNOWN_OPERATION = frozenset({"IllegalArgumentException", "QueryParamException
 
 
 @dataclass(frozen=True)
-class Renamed:
+class RenameAnswer:
     """The answer to a rename with options. A NameNode's has no body (NamenodeWebHdfsMethods), so `said` is None.
 
     HttpFS ignores the options and answers 200 with a boolean (HttpFSServer, FSOperations.FSRename).
@@ -42,7 +42,7 @@ class Renamed:
 class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     """The operations that `hdfs.Client` lacks; its metaclass turns these declarations into methods.
 
-    Each request goes to the NameNode that answered last, and to the next one after whatever is no NameNode's answer.
+    Each request goes to the NameNode that answered last, and to the next one after whatever is not a NameNode's answer.
     `heard` gets each answer of an active NameNode: the clocks of proxies, standbys and DataNodes don't count.
     """
 
@@ -163,11 +163,11 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             raise HdfsError("%r is not a directory.", path)
         return statuses
 
-    def rename_onto_nothing(self, source: str, target: str) -> Renamed:
+    def rename_onto_nothing(self, source: str, target: str) -> RenameAnswer:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
         return _renamed(self._rename(source, destination=target, renameoptions="NONE"))
 
-    def rename_over(self, source: str, target: str) -> Renamed:
+    def rename_over(self, source: str, target: str) -> RenameAnswer:
         return _renamed(self._rename(source, destination=target, renameoptions="OVERWRITE"))
 
     def new_token(self, renewer: str) -> str:
@@ -215,9 +215,9 @@ def _keep_the_name(answer: requests.Response) -> None:
         answer.headers["Location"] = urlunsplit(target._replace(path=wanted.path))
 
 
-def _renamed(answer: requests.Response) -> Renamed:
+def _renamed(answer: requests.Response) -> RenameAnswer:
     address = urlsplit(answer.url)
     said: bool | None = answer.json()["boolean"] if answer.content else None
     if answer.content and not isinstance(said, bool):
         raise TypeError(said)
-    return Renamed(f"{address.scheme}://{address.netloc}", said)
+    return RenameAnswer(f"{address.scheme}://{address.netloc}", said)

@@ -14,7 +14,7 @@ from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, Replicas
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.digest import Token
+from airflow_kstream.clients.rpc.digest import LoginToken
 from airflow_kstream.clients.rpc.sasl import NoProtection
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed, encode
@@ -96,7 +96,7 @@ class ReplicaLengths:
             raise answer
         return answer.signed(1)
 
-    def _connected(self, address: str, token: Token) -> RpcConnection:
+    def _connected(self, address: str, token: LoginToken) -> RpcConnection:
         try:
             return RpcConnection(address, token, self._terms)
         except (OSError, Malformed, NoProtection) as error:

@@ -31,7 +31,7 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from airflow_kstream.clients.hdfs.operations import Renamed, WebHdfs
+    from airflow_kstream.clients.hdfs.operations import RenameAnswer, WebHdfs
 
 # org.apache.spark.streaming.Checkpoint.checkpointFile; the one before stands beside it, with .bk.
 _DSTREAMS = re.compile(r"checkpoint-\d+")
@@ -94,7 +94,7 @@ class Hdfs:
     """The filesystem of one cluster as one identity, regardless of which NameNode is active.
 
     Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable: when no NameNode answers as active. A
-    refusal without a Java exception, a page or broken JSON is no NameNode's answer: the next one is asked, and only
+    refusal without a Java exception, a page or broken JSON is not a NameNode's answer: the next one is asked, and only
     what all of them answer is raised, with each one's words.
     Raises Denied: when permission is missing. Raises NotFound: when there is no such path. Raises Conflict: when the
     target exists. `within` are the seconds that all its requests together may take from now on; by default each one
@@ -202,7 +202,7 @@ class Hdfs:
         self._ask(tried, lambda: self._client.check_access(plain_path(path), action))
 
     def read(self, path: str, at_most: int = LONGEST_TEXT) -> str:
-        """Return a file's text. Raises InvalidInput: when it is no text, a folder, or longer than `at_most` bytes: the
+        """Return a file's text. Raises InvalidInput: when it is not text, a folder, or longer than `at_most` bytes: the
         server's answer is right."""
 
         def read() -> bytes:
@@ -216,7 +216,7 @@ class Hdfs:
                 raise self._no_text(path, f"it is longer than {at_most} bytes")
             return content.decode()
         except UnicodeDecodeError:
-            raise self._no_text(path, "it is no text") from None
+            raise self._no_text(path, "it is not text") from None
         except NotFound:
             # HDFS says of a folder that there is no such file.
             if not self._is_folder(path):
@@ -312,7 +312,7 @@ class Hdfs:
         grants nothing. The target may be there all the same.
         """
         tried = f"rename {source} to {target}"
-        answer: Renamed = self._ask(
+        answer: RenameAnswer = self._ask(
             tried, lambda: self._client.rename_onto_nothing(plain_path(source), plain_path(target))
         )
         if answer.said is not None:
@@ -321,7 +321,9 @@ class Hdfs:
     def rename_over(self, source: str, target: str) -> None:
         """Move into place, over an older file. Raises Conflict: when the server can't replace it, as HttpFS."""
         tried = f"rename {source} over {target}"
-        answer: Renamed = self._ask(tried, lambda: self._client.rename_over(plain_path(source), plain_path(target)))
+        answer: RenameAnswer = self._ask(
+            tried, lambda: self._client.rename_over(plain_path(source), plain_path(target))
+        )
         if answer.said is False:
             message = "it answered 200 and false: nothing was renamed"
             raise Conflict(message, tried=tried, server=answer.server, principal=str(self._identity))

@@ -1,4 +1,4 @@
-"""The realms that this process knows, the krb5.conf that a child process gets, and what such a file says."""
+"""Adding realms to this process, choosing a child's krb5.conf, and reading `[libdefaults]`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class LogFile:
 
 
 def files_below(path: Path) -> list[Path]:
-    """Return the file, or all that is no folder below the folder and not hidden, in the order of their paths.
+    """Return the file, or all that is not a folder below the folder and not hidden, in the order of their paths.
 
     Raises InvalidInput: when there is nothing at the path.
     """
@@ -95,7 +95,7 @@ def blocks_of(path: Path, part: range) -> Iterator[bytes]:
 def log_files(path: Path, name: str) -> Iterator[LogFile]:
     """Yield the logs of a file: one, or those of all containers in an aggregated one.
 
-    Raises InvalidInput: while it is read, when it is no text, or damaged.
+    Raises InvalidInput: while it is read, when it is not text, or damaged.
     """
     with path.open("rb") as file:
         length, read_at = file.seek(0, os.SEEK_END), partial(_read_at, file)
@@ -127,7 +127,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
         with opener(path) as file:
             for number, block in enumerate(iter(partial(file.read, _BLOCK), b"")):
                 if not number and b"\0" in block[:_BEGINNING]:
-                    raise InvalidInput("it is no text")
+                    raise InvalidInput("it is not text")
                 yield block
     except _DAMAGED as error:
         raise InvalidInput(f"it can't be read: {error}") from None

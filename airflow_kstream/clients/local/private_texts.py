@@ -26,7 +26,7 @@ def keep_text(folder: Path, name: str, text: str) -> None:
 def kept_text(folder: Path, name: str, largest: int) -> str | None:
     """Return a text that was kept, None if there is none.
 
-    Raises OSError: as `keep_text`. Raises InvalidInput: when it is no regular file, or larger than so many bytes.
+    Raises OSError: as `keep_text`. Raises InvalidInput: when it is not a regular file, or larger than so many bytes.
     """
     try:
         _require_own(folder)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.lazy import gssapi
-from airflow_kstream.clients.rpc.digest import DigestLogin, Token
+from airflow_kstream.clients.rpc.digest import DigestLogin, LoginToken
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, NoProtection, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
@@ -73,7 +73,7 @@ class RpcConnection:
     BrokenConnection), Malformed, NoProtection or GSSError: when the connection fails.
     """
 
-    def __init__(self, address: str, identity: Identity | Token, terms: Terms) -> None:
+    def __init__(self, address: str, identity: Identity | LoginToken, terms: Terms) -> None:
         host, _, port = address.rpartition(":")
         self._terms = terms
         self._client = uuid.uuid4().bytes
@@ -144,10 +144,10 @@ class RpcConnection:
 
     # Logging in.
 
-    def _log_in(self, host: str, identity: Identity | Token) -> None:
+    def _log_in(self, host: str, identity: Identity | LoginToken) -> None:
         self._send(_SASL_CALL, -1, encode({2: _NEGOTIATE}))
         offers = self._sasl_answer()
-        if isinstance(identity, Token):
+        if isinstance(identity, LoginToken):
             if Protection.AUTHENTICATION not in self._terms.protections:
                 raise NoProtection("a login with a token protects no message, and hadoop.rpc.protection wants that")
             offer = _offer(offers, "TOKEN", "DIGEST-MD5")
@@ -299,9 +299,9 @@ def _offer(answer: Message, method: str, mechanism: str) -> Message:
     )
 
 
-def _user(identity: Identity | Token) -> dict[int, Value]:
+def _user(identity: Identity | LoginToken) -> dict[int, Value]:
     """Return the context's field with the user; a token names its own."""
-    if isinstance(identity, Token):
+    if isinstance(identity, LoginToken):
         return {}
     if identity.do_as:
         return {2: encode({1: identity.do_as, 2: identity.principal})}

@@ -20,7 +20,7 @@ _FIRST = "00000001"
 
 
 @dataclass(frozen=True)
-class Token:
+class LoginToken:
     """The two halves of a delegation or block token that a login needs. Both are secrets."""
 
     identifier: bytes = field(repr=False)
@@ -30,7 +30,7 @@ class Token:
 class DigestLogin:
     """One login at one service: `step` answers its challenge, `end` checks that it knew the password, too."""
 
-    def __init__(self, token: Token, service: str) -> None:
+    def __init__(self, token: LoginToken, service: str) -> None:
         self._user = base64.b64encode(token.identifier).decode()
         self._password = base64.b64encode(token.password).decode()
         self._service = service

@@ -64,7 +64,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Authored:
+class AuthoredFiles:
     """The files of a folder with their owners: those that count, and those of strangers, which don't.
 
     `users` are the short names that HDFS gave the stream's user, as far as they were proven; without any, the owner of

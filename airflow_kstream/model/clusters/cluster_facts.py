@@ -12,13 +12,13 @@ from airflow_kstream.model.clusters.authors import Supervisors
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.orders import OrderFile
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
-from airflow_kstream.model.finding import Concern, Unasked
+from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 
 T = TypeVar("T")
-_NO_DRIVER = Unasked("its driver", "none runs")
+_NO_DRIVER = NotChecked("its driver", "none runs")
 _BOOLEANS = {"true": True, "false": False}
 _UNITS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -26,14 +26,14 @@ _UNITS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 class NotKnown(Exception):
     """A fact that a check needs and that could not be asked. It ends that check, or that check of one stream."""
 
-    def __init__(self, fact: Unasked) -> None:
+    def __init__(self, fact: NotChecked) -> None:
         super().__init__(fact.sentence)
         self.fact = fact
 
 
-def known(fact: T | Unasked) -> T:
+def known(fact: T | NotChecked) -> T:
     """Return the fact. Raises NotKnown: when it could not be asked."""
-    if isinstance(fact, Unasked):
+    if isinstance(fact, NotChecked):
         raise NotKnown(fact)
     return fact
 
@@ -62,17 +62,19 @@ class EffectiveConf:
         """Return the value. Raises NotKnown: when nothing says it; its default may lie in the program's code."""
         value = self.get(key)
         if value is None:
-            raise NotKnown(Unasked(key, f"{self.server} does not tell it: its version has no default for it in a file"))
+            raise NotKnown(
+                NotChecked(key, f"{self.server} does not tell it: its version has no default for it in a file")
+            )
         return value
 
     def is_true(self, key: str) -> bool:
-        """Return whether the value is true. Raises NotKnown: when it is no word for yes or no, or nothing says it.
+        """Return whether the value is true. Raises NotKnown: when it is not a word for yes or no, or nothing says it.
 
         Hadoop takes a default of its code for any other word (Configuration.getBoolean), which is not known here.
         """
         value = self.need(key)
         if value.lower() not in _BOOLEANS:
-            raise NotKnown(Unasked(key, f"{self.server} says {value!r}, which is neither true nor false"))
+            raise NotKnown(NotChecked(key, f"{self.server} says {value!r}, which is neither true nor false"))
         return _BOOLEANS[value.lower()]
 
     def duration(self, key: str, unit: str = "ms") -> timedelta:
@@ -93,7 +95,7 @@ def _duration(text: str, unit: str, key: str, server: str) -> timedelta:
     try:
         return timedelta(seconds=float(number) * _UNITS[text[len(number) :] or unit])
     except (ValueError, KeyError):
-        raise NotKnown(Unasked(key, f"{server} says {text!r}, which is no duration")) from None
+        raise NotKnown(NotChecked(key, f"{server} says {text!r}, which is not a duration")) from None
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ class SparkClient:
     """
 
     binary: str
-    hadoop: HadoopVersion | Unasked
-    conf: EffectiveConf | Unasked
+    hadoop: HadoopVersion | NotChecked
+    conf: EffectiveConf | NotChecked
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -120,9 +122,9 @@ class DriverFacts:
 
     application: str
     properties: Mapping[str, str] = field(repr=False)
-    conf: EffectiveConf | Unasked
+    conf: EffectiveConf | NotChecked
     jars: Mapping[str, str] = field(repr=False)
-    hadoop: HadoopVersion | Unasked
+    hadoop: HadoopVersion | NotChecked
 
 
 @dataclass(frozen=True)
@@ -166,41 +168,67 @@ class KeytabFacts:
 
 
 @dataclass(frozen=True)
-class StreamFacts:
-    """A stream, or an application that is none, as far as its claim, its folder and YARN tell.
+class StreamCredentials:
+    """The credentials of a running stream."""
 
-    `running` is its application, empty if none runs. `supervised` is False for an application that nobody claimed.
-    `held` is whether a person wants nobody to restart it.
-    `user` is whom it runs as in YARN; `proxied` is the user for whom it is submitted, empty if nobody acts for another.
-    `renews_itself` is whether it has a keytab. `tokens_end` is when its credentials end, None if they don't or that is
-    not known; `launch_tokens_end` when those of its launch do, which its logs and its ApplicationMaster's next attempt
-    need. `refreshed` is whether fresh tokens are pushed to it. `limit_ends` is when YARN's lifetime limit ends it.
-    `conf` is what it runs with, or was submitted with if its `driver` could not be asked, as `conf_from` tells.
-    `pause` is the longest usual time between its batches. `staged` is whether its staging folder is there, and
-    `unused_staging` are such folders of its ended applications. `uncounted` are services whose tokens no horizon
-    counts. `object_stores` are those that its conf and its arguments name.
-    """
+    renews_itself: bool = False
+    """Whether it has a keytab."""
+    refreshed: bool = False
+    """Whether fresh tokens are pushed to it."""
+    tokens_end: datetime | None = None
+    """When its credentials end; None if they don't or that is not known."""
+    launch_tokens_end: datetime | None = None
+    """When those of its launch do, which its logs and its ApplicationMaster's next attempt need."""
+    uncounted: tuple[str, ...] = ()
+    """The services whose tokens no horizon counts."""
+
+
+@dataclass(frozen=True)
+class StreamConf:
+    """The configuration that a stream runs with."""
+
+    conf: Mapping[str, str] | NotChecked = field(default_factory=dict, repr=False)
+    """What it runs with, or was submitted with if its `driver` could not be asked."""
+    conf_from: str = ""
+    """Which of the two it is."""
+    driver: DriverFacts | NotChecked = _NO_DRIVER
+    object_stores: tuple[str, ...] = ()
+    """Those that its conf and its arguments name."""
+
+
+@dataclass(frozen=True)
+class StagingFacts:
+    """The staging folders of a stream."""
+
+    staged: bool | NotChecked = True
+    """Whether that of its application is there."""
+    unused_staging: tuple[str, ...] = ()
+    """Those of its ended applications."""
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """A stream, or an application that is none, as far as its claim, its folder and YARN tell."""
 
     name: str
-    running: str | Unasked = ""
+    running: str | NotChecked = ""
+    """Its application, empty if none runs."""
     supervised: bool = True
+    """False for an application that nobody claimed."""
     held: bool = False
+    """Whether a person wants nobody to restart it."""
     user: str = ""
+    """Whom it runs as in YARN."""
     proxied: str = ""
-    renews_itself: bool = False
-    refreshed: bool = False
+    """The user for whom it is submitted, empty if nobody acts for another."""
     started: datetime | None = None
-    tokens_end: datetime | None = None
-    launch_tokens_end: datetime | None = None
     limit_ends: datetime | None = None
-    conf: Mapping[str, str] | Unasked = field(default_factory=dict, repr=False)
-    conf_from: str = ""
-    driver: DriverFacts | Unasked = _NO_DRIVER
+    """When YARN's lifetime limit ends it."""
     pause: timedelta | None = None
-    staged: bool | Unasked = True
-    unused_staging: tuple[str, ...] = ()
-    uncounted: tuple[str, ...] = ()
-    object_stores: tuple[str, ...] = ()
+    """The longest usual time between its batches."""
+    credentials: StreamCredentials = StreamCredentials()
+    job: StreamConf = field(default_factory=StreamConf)
+    staging: StagingFacts = StagingFacts()
 
     @property
     def runs(self) -> bool:
@@ -215,21 +243,21 @@ class StreamFacts:
     @property
     def replaced(self) -> bool:
         """Return whether it gets other tokens before those that it has end. A held stream is pushed none."""
-        return self.renews_itself or (self.refreshed and not self.held)
+        return self.credentials.renews_itself or (self.credentials.refreshed and not self.held)
 
     @property
     def hadoop(self) -> HadoopVersion:
         """Return the version of its Hadoop client. Raises NotKnown: when its driver doesn't tell."""
-        return known(known(self.driver).hadoop)
+        return known(known(self.job.driver).hadoop)
 
     @property
     def hadoop_conf(self) -> EffectiveConf:
         """Return the Hadoop configuration of its driver. Raises NotKnown: when its driver doesn't tell."""
-        return known(known(self.driver).conf)
+        return known(known(self.job.driver).conf)
 
     def setting(self, key: str) -> str | None:
         """Return the conf's value, None if it is not set. Raises NotKnown: when its conf could not be asked."""
-        value = known(self.conf).get(key)
+        value = known(self.job.conf).get(key)
         return value.strip() if value is not None else None
 
 
@@ -270,35 +298,63 @@ class StateDirFacts:
 
 
 @dataclass(frozen=True)
-class ClusterFacts:
-    """Everything that the checks may need. `now` is this host's time; times of streams are the cluster's.
+class NamedServers:
+    """The addresses that the connection names."""
 
-    `resourcemanagers` and `namenodes` are the addresses that the connection names. `nodemanager` is one of them, as a
-    sample. `datanodes` are the versions of the DataNodes. `coded_blocks` is how many erasure-coded block groups there
-    are. `user` is the short name of the watching principal. `unbounded` is what the streams use beside what
-    the connection has, None for a connection that bounds them with `allow`. `krb5` is `[libdefaults]` of krb5.conf.
-    """
-
-    now: datetime
     resourcemanagers: tuple[str, ...]
     namenodes: tuple[str, ...]
     nameservice: str
-    namenode: EffectiveConf | Unasked
-    resourcemanager: EffectiveConf | Unasked
-    nodemanager: EffectiveConf | Unasked
-    namenode_version: HadoopVersion | Unasked
-    datanodes: tuple[HadoopVersion, ...] | Unasked
-    coded_blocks: int | Unasked
-    lifetimes: TokenLifetimes | Unasked
+
+
+@dataclass(frozen=True)
+class ServerConfs:
+    """The configurations of servers; `nodemanager` is one of them, as a sample."""
+
+    namenode: EffectiveConf | NotChecked
+    resourcemanager: EffectiveConf | NotChecked
+    nodemanager: EffectiveConf | NotChecked
+
+
+@dataclass(frozen=True)
+class HdfsFacts:
+    """The versions of HDFS, and the lifetimes of its tokens."""
+
+    namenode_version: HadoopVersion | NotChecked
+    datanodes: tuple[HadoopVersion, ...] | NotChecked
+    """The versions of the DataNodes."""
+    coded_blocks: int | NotChecked
+    """How many erasure-coded block groups there are."""
+    lifetimes: TokenLifetimes | NotChecked
+
+
+@dataclass(frozen=True)
+class KerberosFacts:
+    """Kerberos as this host has it."""
+
     clocks: tuple[ServerClock, ...]
-    services: tuple[ServiceName, ...] | Unasked
-    ticket: Ticket | Unasked
+    services: tuple[ServiceName, ...] | NotChecked
+    ticket: Ticket | NotChecked
     has_keytab: bool
-    krb5: Mapping[str, str] | Unasked
-    impersonations: tuple[Impersonation, ...] | Unasked
-    keytabs: tuple[KeytabFacts, ...] | Unasked
-    client: SparkClient | Unasked
-    streams: tuple[StreamFacts, ...] | Unasked
-    state_dir: StateDirFacts | Unasked
-    user: str | Unasked = ""
-    unbounded: Allow | Unasked | None = None
+    krb5: Mapping[str, str] | NotChecked
+    """The section `[libdefaults]` of krb5.conf."""
+    impersonations: tuple[Impersonation, ...] | NotChecked
+    keytabs: tuple[KeytabFacts, ...] | NotChecked
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """Everything that the checks may need. Times of streams are the cluster's."""
+
+    now: datetime
+    """This host's time."""
+    named: NamedServers
+    confs: ServerConfs
+    hdfs: HdfsFacts
+    kerberos: KerberosFacts
+    client: SparkClient | NotChecked
+    streams: tuple[StreamFacts, ...] | NotChecked
+    state_dir: StateDirFacts | NotChecked
+    user: str | NotChecked = ""
+    """The short name of the watching principal."""
+    unbounded: Allow | NotChecked | None = None
+    """What the streams use beside what the connection has; None for a connection that bounds them with `allow`."""

@@ -29,11 +29,11 @@ def path_in(word: str) -> str | None:
 def checked_path(path: str) -> str:
     """Return the absolute path as it is sent. Raises InvalidInput: when the NameNode would stumble over it."""
     if not path.startswith("/"):
-        raise InvalidInput(f"{path!r} is no absolute path")
+        raise InvalidInput(f"{path!r} is not an absolute path")
     try:
         path.encode(errors="surrogateescape")
     except UnicodeEncodeError:
-        raise InvalidInput(f"{path!r} is no path: half a character can't be sent") from None
+        raise InvalidInput(f"{path!r} is not a path: half a character can't be sent") from None
     return _spelled(path)
 
 

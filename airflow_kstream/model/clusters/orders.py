@@ -1,4 +1,4 @@
-"""Orders of persons: what they want of a stream, and the brake of all streams; each in a folder of its author.
+"""Orders of persons: what they want of a stream, and freezes of all streams; each in a folder of its author.
 
 They are numbered over all authors together, and the highest number of those who may speak counts.
 """

@@ -42,7 +42,7 @@ class AclEntry:
 
 
 def acl_entries(texts: Iterable[str]) -> tuple[AclEntry, ...]:
-    """Read the entries of an ACL's status; those that a new folder inherits are no right on this one."""
+    """Read the entries of an ACL's status; those that a new folder inherits give no right on this one."""
     parts = (text.split(":") for text in texts)
     return tuple(AclEntry(*each) for each in parts if len(each) == 3)
 

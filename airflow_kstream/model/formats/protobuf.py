@@ -69,7 +69,7 @@ def fields(content: bytes, at: int, end: int, what: str) -> Iterator[tuple[int, 
     """Yield the fields of the message that lies from `at` to `end`: numbers as they are, all others as their position.
 
     It copies nothing, and checks a length against the remaining bytes before it reads. Raises Malformed: when the bytes
-    are no message.
+    are not a message.
     """
     number_of = f"a number of {what}"
     while at < end:

@@ -40,7 +40,7 @@ class _Rule:
 def short_name(rules: str, principal: str, default_realm: str) -> str | None:
     """Return the user that the rules make of a principal; None if no rule is about it.
 
-    Raises InvalidInput: when it is no principal, or the rules can't be read.
+    Raises InvalidInput: when it is not a principal, or the rules can't be read.
     """
     primary, instance, realm = split_principal(principal)
     components = [primary, *([instance] if instance else [])]

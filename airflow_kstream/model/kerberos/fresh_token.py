@@ -17,10 +17,9 @@ class FreshToken:
     """A token with its password, and until when it lives if nobody renews it again.
 
     `issuer` is the filesystem, or the address of the KMS. `service` is the name by which Hadoop's clients look it up:
-    `ha-hdfs:` and the nameservice, a NameNode's address, or the KMS's. The identifier is no secret: it names the token
-    to the one who cancels it, and lets nobody in. `alias` is its name in a credentials file; empty if that is its
-    service.
-    """
+    `ha-hdfs:` and the nameservice, a NameNode's address, or the KMS's. The identifier is not a secret: it names the
+    token to the one who cancels it, and lets nobody in. `alias` is its name in a credentials file; empty if that is its
+    service."""
 
     issuer: str
     service: str

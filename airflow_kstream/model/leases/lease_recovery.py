@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.model.leases.open_file import Fingerprint
-from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.plain import Group, fields_of
 
 
 class Outcome(StrEnum):
@@ -58,34 +58,41 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
-    """The result of one target. Lengths are in bytes; None means unknown.
+class FileChange(Group):
+    """A file before and after its recovery. Lengths are in bytes; None means unknown."""
 
-    `visible_before` is the length that a reader could see before, `length_after` the whole file's length after. `asked`
-    counts the recovery requests. `valid_length` is the length that Flink's companion file says must be left.
-    """
+    length_before: int | None
+    visible_before: int | None
+    """The length that a reader could see before."""
+    length_after: int | None
+    """The whole file's length after."""
+    stamp_before: int | None
+    stamp_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The result of one target."""
 
     path: str
     outcome: Outcome
     why: str
     reason: str
     holder: str | None
-    length_before: int | None
-    visible_before: int | None
-    length_after: int | None
-    stamp_before: int | None
-    stamp_after: int | None
+    change: FileChange
     started: datetime | None
     seconds: float
     asked: int
+    """How often recovery was requested."""
     valid_length: int | None = None
+    """The length that Flink's companion file says must be left."""
 
     @property
     def bytes_lost(self) -> int | None:
         """Return the number of bytes that a reader could see before and can't now; None if either length is unknown."""
-        if self.visible_before is None or self.length_after is None:
+        if self.change.visible_before is None or self.change.length_after is None:
             return None
-        return max(0, self.visible_before - self.length_after)
+        return max(0, self.change.visible_before - self.change.length_after)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, including the loss; times in ISO 8601 UTC."""

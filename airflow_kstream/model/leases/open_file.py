@@ -43,8 +43,8 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class FileState:
     """One file at one moment. Lengths are in bytes: `length` is the NameNode's, last block included, `visible_length`
-    the one that a reader gets, None if no DataNode was asked or none of the last block's answered. Of an erasure-coded
-    file it is that of its data on the DataNodes, including a last stripe that is not whole.
+    the one that a reader gets, None if no DataNode was asked or none of the last block's answered. For an
+    erasure-coded file it is that of its data on the DataNodes, including a last stripe that is not whole.
 
     An open file's `modified` is when it was created or, if it was reopened for append, when it was last closed.
     """

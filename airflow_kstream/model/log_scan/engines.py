@@ -23,7 +23,7 @@ _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _QUANTIFIER = re.compile(r"[*+?]|\{(?P<least>\d*)(?:,\d*)?\}")
 
 
-class Engine(Protocol):
+class RegexEngine(Protocol):
     def matches(self, block: bytes) -> Sequence[tuple[int, int]]:
         """Return each match as the number of its pattern and a place inside its line, in the order of the places."""
 
@@ -116,7 +116,7 @@ class PlainEngine:
         yield from ((number, begin) for number in numbers if self._regexes[number].search(block, begin, end))
 
 
-def engine_of(regexes: Sequence[str]) -> Engine:
+def engine_of(regexes: Sequence[str]) -> RegexEngine:
     """Return Hyperscan's engine, or Python's where there is none. Raises ValueError: when a regex suits neither."""
     try:
         return HyperscanEngine(regexes)

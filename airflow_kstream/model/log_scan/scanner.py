@@ -11,8 +11,8 @@ from functools import cache
 from itertools import pairwise
 from operator import itemgetter
 
-from .engines import Engine, engine_of, line_around
-from .sections import Found, Hit, LinePattern, Section
+from .engines import RegexEngine, engine_of, line_around
+from .sections import Hit, LinePattern, MatchedLines, Section
 
 # Each is the number of a pattern and a place in its line.
 Matches = Sequence[tuple[int, int]]
@@ -39,7 +39,7 @@ class Scanner:
         patterns: Sequence[LinePattern],
         heads: str,
         titles: Iterable[str] = (),
-        engine: Callable[[Sequence[str]], Engine] = engine_of,
+        engine: Callable[[Sequence[str]], RegexEngine] = engine_of,
     ) -> None:
         self.patterns = tuple(patterns)
         self.heads = re.compile(heads.encode())
@@ -122,7 +122,7 @@ class Scan:
         kept: list[tuple[int, int, bool]] = []
         for number, places in by_pattern.items():
             pattern = self._scanner.patterns[number]
-            found = section.found.setdefault(pattern.name, Found())
+            found = section.found.setdefault(pattern.name, MatchedLines())
             found.count += _count_of_lines(block, places)
             missing = pattern.first - len(found.first)
             kept += ((at, number, True) for at in _distinct_lines(block, places, missing))

@@ -32,7 +32,7 @@ class Hit(NamedTuple):
 
 
 @dataclass
-class Found:
+class MatchedLines:
     """The lines of one section that a pattern matched: how many, and the first and last ones."""
 
     count: int = 0
@@ -61,7 +61,7 @@ class Section:
     head: str = ""
     tail: str = ""
     tail_at: int = 0
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, MatchedLines] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain data, which `of_plain` takes."""
@@ -71,7 +71,7 @@ class Section:
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Section:
         found = {
-            name: Found(count, [Hit(*hit) for hit in first], [Hit(*hit) for hit in last])
+            name: MatchedLines(count, [Hit(*hit) for hit in first], [Hit(*hit) for hit in last])
             for name, (count, first, last) in plain["found"].items()
         }
         return cls(**{**plain, "found": found})
@@ -92,7 +92,9 @@ def joined(parts: Iterable[Sequence[Section]], patterns: Mapping[str, LinePatter
 
 def _moved(section: Section, lines: int) -> Section:
     found = {
-        name: Found(each.count, [_later(hit, lines) for hit in each.first], [_later(hit, lines) for hit in each.last])
+        name: MatchedLines(
+            each.count, [_later(hit, lines) for hit in each.first], [_later(hit, lines) for hit in each.last]
+        )
         for name, each in section.found.items()
     }
     at = {"at_line": section.at_line + lines, "tail_at": section.tail_at + lines if section.tail else 0}
@@ -106,7 +108,7 @@ def _later(hit: Hit, lines: int) -> Hit:
 def _append(section: Section, after: Section, patterns: Mapping[str, LinePattern]) -> None:
     """Append a part of the same section. What has no beginning there belongs to the last record before it."""
     for name, more in after.found.items():
-        found = section.found.setdefault(name, Found())
+        found = section.found.setdefault(name, MatchedLines())
         first, last = ([_begun(hit, section) for hit in hits] for hits in (more.first, more.last))
         found.count += more.count
         found.first = [*found.first, *first][: patterns[name].first]

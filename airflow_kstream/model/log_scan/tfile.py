@@ -126,7 +126,7 @@ def records(read_at: ReadAt, length: int) -> Iterator[tuple[bytes, Chunks]]:
 
     The last value of a block is never skipped chunk by chunk: a large one is always the last of its block.
 
-    Raises Damaged: when it is no TFile, or one that is damaged or compressed in a way not known here.
+    Raises Damaged: when it is not a TFile, or one that is damaged or compressed in a way not known here.
     """
     metas = _metas(read_at, length)
     compression, regions = _data_index(_block(read_at, *_named(metas, "BCFile.index")))
@@ -148,7 +148,7 @@ def is_tfile(read_at: ReadAt, length: int) -> bool:
 
 def _metas(read_at: ReadAt, length: int) -> Mapping[str, _Meta]:
     if not is_tfile(read_at, length):
-        raise Damaged("it is no TFile")
+        raise Damaged("it is not a TFile")
     tail = read_at(length - _TAIL, _TAIL)
     cursor, metas = Cursor(read_at, int.from_bytes(tail[:8])), {}
     for _ in range(cursor.number()):
@@ -159,7 +159,7 @@ def _metas(read_at: ReadAt, length: int) -> Mapping[str, _Meta]:
 
 def _named(metas: Mapping[str, _Meta], name: str) -> _Meta:
     if name not in metas:
-        raise Damaged(f"it is no TFile: it has no {name}")
+        raise Damaged(f"it is not a TFile: it has no {name}")
     return metas[name]
 
 

@@ -36,7 +36,7 @@ class LoggedContainer:
     def application(self) -> str:
         found = _CONTAINER.fullmatch(self.id)
         if found is None:
-            raise InvalidInput(f"{self.id} is no container's id")
+            raise InvalidInput(f"{self.id} is not a container's id")
         return f"application_{found['cluster']}_{found['number']}"
 
     @property
@@ -72,7 +72,7 @@ def tail_on_page(page: bytes, name: str) -> LogTail | None:
     head, found, content = page.partition(_CONTENTS)
     length = _LENGTH.search(head)
     if not found or length is None:
-        raise InvalidInput("it is no page of a container's log")
+        raise InvalidInput("it is not a page of a container's log")
     # The job may write the same words; those of the page have a row of stars below them.
     end = re.search(rb"End of LogType:%b\b[^\n]*\n\*{20}" % re.escape(name.encode()), content)
     return tail_of(content[: end.start()], int(length[1])) if end else None

@@ -11,7 +11,7 @@ from airflow_kstream.model.logs.signature import Signature
 from airflow_kstream.model.plain import fields_of
 
 
-class Outcome(StrEnum):
+class DiagnosisOutcome(StrEnum):
     """CAUSE: one cause is named. UNKNOWN: something failed, and no signature explains it. FINE: nothing failed."""
 
     CAUSE = "cause"
@@ -133,7 +133,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanExtent:
     """The extent of the logs that were read, and what could not be read."""
 
     logs: int = 0
@@ -150,7 +150,7 @@ class Diagnosis:
     troubles that were over by then. `templates` are the lines that no signature knows. `hint` says where to look next.
     """
 
-    outcome: Outcome
+    outcome: DiagnosisOutcome
     cause: str = ""
     signature: Signature | None = None
     confidence: Confidence | None = None
@@ -161,7 +161,7 @@ class Diagnosis:
     earlier: tuple[Step, ...] = ()
     templates: tuple[Template, ...] = ()
     hint: str = ""
-    scanned: Scanned = Scanned()
+    scanned: ScanExtent = ScanExtent()
 
     @property
     def title(self) -> str:
@@ -191,7 +191,7 @@ class Diagnosis:
 
 
 _TITLES = {
-    Outcome.CAUSE: "",
-    Outcome.UNKNOWN: "unknown: it failed, and no signature explains it",
-    Outcome.FINE: "nothing failed in these logs",
+    DiagnosisOutcome.CAUSE: "",
+    DiagnosisOutcome.UNKNOWN: "unknown: it failed, and no signature explains it",
+    DiagnosisOutcome.FINE: "nothing failed in these logs",
 }

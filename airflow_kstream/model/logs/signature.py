@@ -40,7 +40,7 @@ class SignatureKind(StrEnum):
     """The part that a signature's lines may have in a failure.
 
     CAUSE: it may be what everything began with. CONSEQUENCE: something else caused it, always. NOISE: it means nothing.
-    FACT: it is no trouble, but says something about one. SUCCESS: its writer ended as it should.
+    FACT: it is not a trouble, but says something about one. SUCCESS: its writer ended as it should.
     """
 
     CAUSE = "cause"

@@ -1,4 +1,4 @@
-"""What the threads of a Spark driver or executor are doing at one moment."""
+"""What the threads of an application's processes are doing, at one moment and over several."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import LoggedContainer
 
-DRIVER = "driver"
 # `java.base@17.0.15/java.lang.Object.wait(Native Method)`, `app//org.apache.spark...`, and locks on lines of their own.
 _MODULE = re.compile(r"^[\w.@+-]*/{1,2}(?=[\w$.]+\()")
 
 
 @dataclass(frozen=True)
-class SparkProcess:
-    """The driver, or an executor by its number. `tasks` is how many it runs now; None for the driver."""
+class Process:
+    """A process of an application, by its engine's name for it: `driver`, `executor 3`.
 
-    id: str
+    `tasks` is how many it runs now; None for the one that leads the others.
+    """
+
+    name: str
     host: str
     tasks: int | None = None
     container: LoggedContainer | None = None
 
     def __str__(self) -> str:
-        name = self.id if self.id == DRIVER else f"executor {self.id}"
-        return f"{name} on {self.host}"
+        return f"{self.name} on {self.host}"
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class ThreadDump:
-    process: SparkProcess
+    process: Process
     threads: tuple[Thread, ...]
 
     def lines(self) -> Iterator[str]:
@@ -48,6 +50,40 @@ class ThreadDump:
             yield f'"{thread.name}" {thread.state}'
             yield from (f"\tat {frame}" for frame in thread.frames)
             yield ""
+
+
+@dataclass(frozen=True)
+class DumpRound:
+    """Thread dumps of the processes that work, taken at one moment.
+
+    `counts` is what the engine counted then, as text that is another one once anything has moved. `missing` are the
+    errors of processes that could not be dumped.
+    """
+
+    dumps: tuple[ThreadDump, ...]
+    counts: str = ""
+    missing: tuple[KstreamError, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A thread of the job's work that stood at one place in all rounds: `what` it works on, and `where` it stands."""
+
+    process: Process
+    what: str
+    thread: Thread
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.process}, {self.what}: {self.where}"
+
+
+@dataclass(frozen=True)
+class Stillness:
+    """All that stood still, and of it what shows that the batch itself does, and waits for nothing that moves."""
+
+    hanging: tuple[Hanging, ...] = ()
+    stuck: tuple[Hanging, ...] = ()
 
 
 def plain_frame(frame: str) -> str:

@@ -33,8 +33,8 @@ class Owner:
         return (self.stream, self.state_dir.rstrip("/")) == (other.stream, other.state_dir.rstrip("/"))
 
 
-class Word(StrEnum):
-    """A person's word that a checkpoint with data is a stream's from now on."""
+class OwnerGrant(StrEnum):
+    """A person's statement that a checkpoint with data is a stream's from now on."""
 
     NONE = ""
     ADOPT = "adopt"
@@ -42,15 +42,15 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True)
-class Said:
-    """A person's word on checkpoints, and its reason. `generation` is what an adopted job is to be claimed as."""
+class OwnerStatement:
+    """A person's statement about checkpoints, with its reason. `generation` is what an adopted job is claimed as."""
 
-    word: Word = Word.NONE
+    word: OwnerGrant = OwnerGrant.NONE
     reason: str = ""
     generation: int = 0
 
 
-NOTHING_SAID = Said()
+NOTHING_SAID = OwnerStatement()
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Ownership:
     since: datetime
     by: str = ""
     released: bool = False
-    word: Word = Word.NONE
+    word: OwnerGrant = OwnerGrant.NONE
     reason: str = ""
     generation: int = 0
     newer: bool = False
@@ -90,7 +90,7 @@ class Ownership:
     def half_adopted(self, claimed: int) -> bool:
         """Return True if a job that writes it was to be adopted, and the stream was claimed only up to `claimed`, 0 for
         never: the command failed before its claim, and the job runs on without a generation."""
-        return self.word is Word.ADOPT and claimed < max(self.generation, 1)
+        return self.word is OwnerGrant.ADOPT and claimed < max(self.generation, 1)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _DRAFT = re.compile(
     r"\.(?:claim|fence|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
     r"|push|applied|refused|unpushed|launched)[-.].+"
 )
-# What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
+# What only a claimed generation has. A fence, or a person's permission for the next one, comes before its claim.
 _TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended|launched)-(\d{6,})")
 _NUMBERED = re.compile(r"[a-z]+-(\d{6,})(?:-.+)?")
 _OF_A_GENERATION = re.compile(
@@ -75,7 +75,7 @@ def failed_marker(generation: int) -> str:
 
 
 def accepted_marker(generation: int) -> str:
-    """Return the name of a person's word that this generation may start from the checkpoints as they are."""
+    """Return the name of a person's permission that this generation may start from the checkpoints as they are."""
     return f"accepted-{generation:06d}"
 
 

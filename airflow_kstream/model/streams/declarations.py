@@ -6,7 +6,6 @@ database, and who may edit Airflow's assets can't write them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -14,8 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.model.clusters.own_folders import file_about
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.streams.policy_edit import PolicyEdit
+from airflow_kstream.model.versioned import read, write
 
 _VERSION = 1
 
@@ -28,7 +29,7 @@ class KeptKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class DeclarationFolder:
     """The declarations of one folder: an `installation` is an Airflow among those that share a state_dir, and the id of
     a `connection` names one of its folders."""
 
@@ -57,18 +58,18 @@ class KeptPolicies:
         return KeptPolicies({name: _without_notifier(edit) for name, edit in self.streams.items()})
 
 
-def written_streams(place: Place, names: Collection[str], by: str) -> str:
+def written_streams(place: DeclarationFolder, names: Collection[str], by: str) -> str:
     """Return the text of a file with streams. `by` is for people: who is believed is HDFS's owner of the file."""
     return _written(place, by, streams=sorted(names))
 
 
-def written_policies(place: Place, kept: KeptPolicies, by: str) -> str:
+def written_policies(place: DeclarationFolder, kept: KeptPolicies, by: str) -> str:
     """Return the text of a file with policies, as `written_streams`."""
     streams = {name: edit.to_json() for name, edit in sorted(kept.streams.items())}
     return _written(place, by, declarations=kept.declarations, streams=streams)
 
 
-def read_streams(text: str, place: Place, modified: datetime) -> frozenset[str] | None:
+def read_streams(text: str, place: DeclarationFolder, modified: datetime) -> frozenset[str] | None:
     """Read a file with streams; None if it can't be understood, or is of another place."""
     names = _fields(text, place).get("streams")
     if not isinstance(names, list):
@@ -76,7 +77,7 @@ def read_streams(text: str, place: Place, modified: datetime) -> frozenset[str] 
     return frozenset(name for name in names if isinstance(name, str) and is_stream_name(name))
 
 
-def read_kept_policies(text: str, place: Place, modified: datetime) -> KeptPolicies | None:
+def read_kept_policies(text: str, place: DeclarationFolder, modified: datetime) -> KeptPolicies | None:
     """Read a file with policies; None if it can't be understood, or is of another place.
 
     No edit is younger than its file, which was `modified` by HDFS's clock: one of the future would hold for ever.
@@ -90,17 +91,16 @@ def read_kept_policies(text: str, place: Place, modified: datetime) -> KeptPolic
     return KeptPolicies(edits, str(fields.get("declarations") or ""))
 
 
-def _written(place: Place, by: str, **fields: Any) -> str:
-    return json.dumps({"version": _VERSION, **asdict(place), "by": by, **fields}, indent=1)
+def _written(place: DeclarationFolder, by: str, **fields: Any) -> str:
+    return write(_VERSION, {**asdict(place), "by": by, **fields}, indent=1)
 
 
-def _fields(text: str, place: Place) -> Mapping[str, Any]:
+def _fields(text: str, place: DeclarationFolder) -> Mapping[str, Any]:
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
+        fields = read(text, _VERSION)
+    except InvalidInput:
         return {}
-    told = {"version": _VERSION, **asdict(place)}
-    return fields if isinstance(fields, Mapping) and all(fields.get(name) == told[name] for name in told) else {}
+    return fields if fields.items() >= asdict(place).items() else {}
 
 
 def _without_notifier(edit: PolicyEdit) -> PolicyEdit:

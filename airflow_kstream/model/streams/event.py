@@ -124,7 +124,7 @@ def in_all_forms(words: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Lasting:
+class LastingEvent:
     """An event that began and has not ended."""
 
     kind: EventKind
@@ -138,7 +138,7 @@ class Lasting:
 
 
 @dataclass(frozen=True)
-class Over:
+class EndedEvent:
     """An event that began and ended."""
 
     kind: EventKind
@@ -150,15 +150,15 @@ class Over:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The events of one subject that were told and last. Of two ledgers, the newer one has more `changes`.
+    """The events of one subject that were told and last. The newer of two ledgers has more `changes`.
 
     `past` are the last ones that ended, oldest first. One that is `alone` was continued by somebody who could not read
     what others had told. `under_way` is how many more changes were on their way when it was handed on.
     """
 
-    lasting: Mapping[tuple[EventKind, str], Lasting] = field(default_factory=dict)
+    lasting: Mapping[tuple[EventKind, str], LastingEvent] = field(default_factory=dict)
     changes: int = 0
-    past: tuple[Over, ...] = ()
+    past: tuple[EndedEvent, ...] = ()
     alone: bool = False
     under_way: int = 0
 
@@ -215,7 +215,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
 }
 
 
-def _lasting(item: object) -> Lasting | None:
+def _lasting(item: object) -> LastingEvent | None:
     if not isinstance(item, Mapping):
         return None
     try:
@@ -223,10 +223,10 @@ def _lasting(item: object) -> Lasting | None:
         kind, about = EventKind(item["kind"]), str(item.get("about") or "")
     except (KeyError, ValueError):
         return None
-    return Lasting(kind, since, str(item.get("why") or ""), about) if since.tzinfo else None
+    return LastingEvent(kind, since, str(item.get("why") or ""), about) if since.tzinfo else None
 
 
-def _over(item: object) -> Over | None:
+def _over(item: object) -> EndedEvent | None:
     event = _lasting(item)
     if event is None or not isinstance(item, Mapping):
         return None
@@ -234,7 +234,7 @@ def _over(item: object) -> Over | None:
         until = datetime.fromisoformat(str(item["until"]))
     except (KeyError, ValueError):
         return None
-    return Over(event.kind, event.since, until, event.why, event.about) if until.tzinfo else None
+    return EndedEvent(event.kind, event.since, until, event.why, event.about) if until.tzinfo else None
 
 
 def _count(number: object) -> int:

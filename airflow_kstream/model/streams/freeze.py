@@ -1,4 +1,4 @@
-"""A person's brake for a whole cluster: for as long as it holds, no stream is restarted, killed or stopped."""
+"""A person's freeze of a whole cluster: for as long as it holds, no stream is restarted, killed or stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIFTED = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Freeze:
-    """A person's last word on the brake of one state_dir; without any, the brake is off.
+    """A person's last order to freeze a state_dir, or to lift that; without any, it is not frozen.
 
     It holds until `until`, by the NameNode's clock, which is LIFTED once somebody lifted it. `by` is who speaks, with
     HDFS's owner of the order beside a name in its text. `doubt` tells why it can't be read.
@@ -48,7 +48,7 @@ NOT_FROZEN = Freeze()
 
 
 def freeze_length(field: str, text: str) -> timedelta:
-    """Read for how long to freeze. Raises InvalidInput: when it is no duration, or not more than 0s and at most 7d."""
+    """Read for how long to freeze. Raises InvalidInput: when it is not a duration of more than 0s and at most 7d."""
     try:
         length = parse_duration(text)
     except InvalidInput as error:

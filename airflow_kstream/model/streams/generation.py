@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache, cached_property
@@ -106,43 +106,71 @@ class FailedSpec:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """The exclusive right to submit one generation, as it stands in `state_dir`.
+class ClaimCredentials:
+    """The credentials that a generation was submitted with."""
 
-    `claimed_at` is the NameNode's time of the file, a moment before the submission: the generation's first tokens were
-    issued no earlier. `adopted` is the application that was taken over instead of submitted. `started` is the
-    application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
-    are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
-    no keytab or the key is unknown. `instead_of` is the declared spec whose place an earlier one took, None if it was
-    submitted as declared. `age` compares its format with this program's. `tokens` are those of its launch, as far as
-    its client told them and they lie beside the claim; None if no file of them was seen. `copied` is whether `spec`
-    comes from a supervisor's copy of the declaration: the claim's own word is for showing and watching, and nothing is
-    submitted from it. `author` is HDFS's owner of its file; empty if nobody looked.
-    """
+    lifetimes: TokenLifetimes | None = None
+    key: KeyVersion | None = None
+    """The version of the key; None if there was no keytab or the key is unknown."""
+    tokens: tuple[LaunchToken, ...] | None = None
+    """Those of its launch, as far as its client told them and they lie beside the claim; None if no file of them was
+    seen."""
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """The taking over of an application that somebody else submitted."""
+
+    application: str | None = None
+    """Its id; None for a generation that was submitted."""
+    started: datetime | None = None
+    """The application's start by the ResourceManager's clock; given if the claim alone does not tell how old the tokens
+    are."""
+
+
+@dataclass(frozen=True)
+class ClaimFile:
+    """The file of a claim, as it was read."""
+
+    missing: frozenset[Missing] = frozenset()
+    age: Age = Age.CURRENT
+    """Its format beside this program's."""
+    copied: bool = False
+    """Whether `spec` comes from a supervisor's copy of the declaration: the claim's own word is for showing and
+    watching, and nothing is submitted from it."""
+    author: str = ""
+    """HDFS's owner of it; empty if nobody looked."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The exclusive right to submit one generation, as it stands in `state_dir`."""
 
     generation: int
     nonce: str
     claimed_at: datetime
+    """The NameNode's time of the file, a moment before the submission: the generation's first tokens were issued no
+    earlier."""
     claimed_by: str
     spec_fingerprint: str
     spec: StreamSpec | UnknownSpec = field(repr=False)
-    lifetimes: TokenLifetimes | None
+    """The spec that was submitted."""
     positions: Mapping[str, Position]
     reason: str = ""
-    adopted: str | None = None
-    started: datetime | None = None
-    key: KeyVersion | None = None
-    missing: frozenset[Missing] = frozenset()
-    age: Age = Age.CURRENT
     instead_of: FailedSpec | None = None
-    tokens: tuple[LaunchToken, ...] | None = None
-    copied: bool = False
-    author: str = ""
+    """The declared spec whose place an earlier one took; None if it was submitted as declared."""
+    credentials: ClaimCredentials = ClaimCredentials()
+    adoption: Adoption = Adoption()
+    file: ClaimFile = ClaimFile()
+
+    def by(self, author: str) -> Claim:
+        """Return the claim with HDFS's owner of its file."""
+        return replace(self, file=replace(self.file, author=author))
 
     @property
     def foreign(self) -> bool:
         """Return True for a claim of another format: it is watched, and never acted upon."""
-        return self.age is not Age.CURRENT
+        return self.file.age is not Age.CURRENT
 
     @property
     def fence(self) -> str:
@@ -155,14 +183,14 @@ class Claim:
     @property
     def submitted_by_us(self) -> bool:
         """Return True if its application carries its tags and started after the claim."""
-        return self.adopted is None and Missing.ADOPTED not in self.missing
+        return self.adoption.application is None and Missing.ADOPTED not in self.file.missing
 
     @property
     def doubt(self) -> str:
         """Name what is unknown about it, as a sentence without a full stop; empty if everything is known."""
         if isinstance(self.spec, UnknownSpec):
             return f"what was submitted is not known: {self.spec.why}"
-        return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""
+        return f"its claim doesn't tell its {', '.join(sorted(self.file.missing))}" if self.file.missing else ""
 
 
 def spoken_by(by: str, author: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from airflow_kstream.model.plain import Group
+
 
 class EndKind(StrEnum):
     """The cause of an end, as far as YARN's diagnostics and the driver's own word show it.
@@ -59,37 +61,45 @@ class GenerationEnd:
 
 
 @dataclass(frozen=True)
-class PastEnd:
-    """An end that nobody planned, as it was recorded.
+class EndClues(Group):
+    """The clues to what ended a generation; each is empty if nothing names it."""
 
-    `at` is when it ended, or when a supervisor first saw it where nothing told that (as earlier versions noted it of
-    all ends); `claimed` is the generation's claim. Both are by the NameNode's clock, or near it.
-    `lasted` is how long its application lived, by the ResourceManager's. `worked` is whether the generation made
-    progress. `shared` is whether the environment ended it: a `silent` server, or a cause that other streams shared.
-    `killed_by` is the user who killed it, if that is none of our principals. `back_to` is the generation whose spec
-    committed last and follows it, because this one ended with a changed spec before its first commit; 0 for any other
-    end. `credential` is the one that failed, empty if the error names none or an earlier version wrote the record.
-    `log_error` is the error that its driver's log ends with, if nothing else names one.
-    """
+    silent: str = ""
+    """The server that did not answer the job."""
+    credential: str = ""
+    """The credential that failed."""
+    log_error: str = ""
+    """The error that its driver's log ends with, if nothing else names one."""
+
+
+@dataclass(frozen=True)
+class PastEnd:
+    """An end that nobody planned, as it was recorded. Times are the NameNode's clock's, or near it."""
 
     generation: int
     kind: EndKind
     fingerprint: str
     at: datetime
+    """When it ended, or when a supervisor first saw it where nothing told that."""
     claimed: datetime
+    """The generation's claim."""
     lasted: timedelta
+    """How long its application lived, by the ResourceManager's clock."""
     worked: bool
+    """Whether the generation made progress."""
     shared: bool = False
+    """Whether the environment ended it: a silent server, or a cause that other streams shared."""
     killed_by: str = ""
+    """The user who killed it, if that is none of our principals."""
     back_to: int = 0
-    silent: str = ""
-    credential: str = ""
-    log_error: str = ""
+    """The generation whose spec committed last and follows it, because this one ended with a changed spec before its
+    first commit; 0 for any other end."""
+    clues: EndClues = EndClues()
 
     @property
     def cause(self) -> str:
         """Return the kind in words, with the credential that failed if it is known."""
-        return _cause(self.kind, self.credential)
+        return _cause(self.kind, self.clues.credential)
 
     @property
     def costs(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.model.streams.generation import Desired
 from airflow_kstream.model.streams.horizon import Horizon
 
@@ -51,28 +51,42 @@ class Life:
 
 
 @dataclass(frozen=True)
-class GenerationFacts:
-    """Facts about the newest generation. Each is None or empty if it is not known.
+class ClaimFacts(Group):
+    """The claim of a generation."""
 
-    `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
-    `reason` is why it was claimed: why its predecessor was replaced. `credentials` is how it authenticates.
-    `renew_interval` and `max_lifetime` are those of its tokens. `stop_waits` is how long a stop waits for its
-    batch. `evidence` is the folder on HDFS below which what is kept of its generations lies.
-    """
-
-    generation: int
     claimed: datetime | None
+    """When it was claimed, by the NameNode's clock."""
     claimed_by: str
     reason: str
+    """Why it was claimed: why its predecessor was replaced."""
     adopted: bool
+
+
+@dataclass(frozen=True)
+class TokenFacts(Group):
+    """The tokens of a generation."""
+
     credentials: str
+    """How it authenticates."""
     issued: datetime | None
+    """A lower bound of when its tokens were issued, by the NameNode's clock."""
     renew_interval: timedelta | None
     max_lifetime: timedelta | None
+
+
+@dataclass(frozen=True)
+class GenerationFacts:
+    """Facts about the newest generation. Each is None or empty if it is not known."""
+
+    generation: int
+    claim: ClaimFacts
+    tokens: TokenFacts
     horizon: Horizon | None
     desired: Desired
     stop_waits: timedelta | None = None
+    """How long a stop waits for its batch."""
     evidence: str = ""
+    """The folder on HDFS below which what is kept of its generations lies."""
     progress: tuple[Progress, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:

@@ -28,3 +28,17 @@ class LaunchToken:
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.service}" if self.service else self.kind
+
+
+@dataclass(frozen=True)
+class UncountedToken:
+    """A service whose token may end before the horizon, and when that is by the service's own defaults."""
+
+    service: str
+    ends: str
+
+    def __str__(self) -> str:
+        return (
+            f"its conf names {self.service}, and the horizon does not count the end of a token of it: {self.ends}. "
+            "restart.max_age sets a limit"
+        )

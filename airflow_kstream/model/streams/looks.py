@@ -38,7 +38,7 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedPositions:
     """The furthest positions that somebody saw a generation reach in each checkpoint; none of 0 before the first.
 
     `claim` is the nonce of its claim, empty where it is not known: numbers begin again where a `state_dir` was lost.
@@ -61,10 +61,7 @@ class Reached:
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Read what `to_json` wrote, in this version or an earlier one.
-
-        Raises ValueError, TypeError: when it is something else.
-        """
+        """Read what `to_json` wrote. Raises ValueError, TypeError: when it is something else."""
         if not isinstance(data, Mapping):
             return cls()
         positions = {
@@ -74,7 +71,7 @@ class Reached:
         return cls(int(data.get("generation") or 0), positions, str(data.get("claim") or ""))
 
 
-NOWHERE = Reached()
+NOWHERE = ReachedPositions()
 
 
 @dataclass(frozen=True)

@@ -32,49 +32,80 @@ def application_of(applications: Iterable[tuple[int, Application]], generation: 
 
 
 @dataclass(frozen=True)
-class Observation:
-    """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
+class CredentialLook:
+    """The credentials of the newest generation, as far as its claim does not tell of them."""
 
-    `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
-    still lists, with their generations. `strangers` are other users' applications with its tags, and `strangers_files`
-    what other users wrote into its folder, with their names: both are reported, count for nothing, and are never acted
-    upon. `time_left` is what YARN's lifetime limit leaves the running one, None if it has no limit. `key_at_hand` is
-    the key in this host's keytab that the next generation would be submitted with. `renewal_ratio` is the share of
-    their renew interval at which a job with a keytab replaces its tokens.
-    `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
-    NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
-    lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's
-    driver left. `ends` are the ends that nobody planned, oldest first, as far as they are recorded. `ours` are the
-    short names of our principals beside the one that the stream's applications run as. `ended` is when the newest
-    application ended, by the NameNode's clock; None if that is not asked or not known. `freeze` is the last word on the
-    cluster's brake. `log_error` is the error that the newest application's driver log ends with; empty if it was not
-    read. `rounds` are the newest rounds of tokens that a driver with a keytab logged, oldest first, as far as known.
-    `renew_interval` is how long a token now lives without a renewal, None if that was not asked.
-    """
+    key_at_hand: KeyVersion | None = None
+    """The key in this host's keytab that the next generation would be submitted with."""
+    renewal_ratio: float = USUAL_RENEWAL_RATIO
+    """The share of their renew interval at which a job with a keytab replaces its tokens."""
+    renewed: bool = True
+    """Whether the ResourceManager renews the tokens that the job was submitted with."""
+    rounds: tuple[TokenRound, ...] = ()
+    """The newest rounds of tokens that a driver with a keytab logged, oldest first, as far as known."""
+    renew_interval: timedelta | None = None
+    """How long a token now lives without a renewal; None if that was not asked."""
+
+
+@dataclass(frozen=True)
+class YarnLook:
+    """The stream in YARN, beside its applications."""
+
+    strangers: tuple[Application, ...] = ()
+    """Other users' applications with the stream's tags: reported, counted for nothing, never acted upon."""
+    ours: frozenset[str] = frozenset()
+    """The short names of our principals beside the one that the stream's applications run as."""
+    time_left: timedelta | None = None
+    """What YARN's lifetime limit leaves the running application; None if it has no limit."""
+    ended: datetime | None = None
+    """When the newest application ended, by the NameNode's clock; None if that is not asked or not known."""
+    containers: Containers | None = None
+    """What NodeManagers say of the newest application; None if none was asked."""
+
+
+@dataclass(frozen=True)
+class FolderLook:
+    """The stream's folder on HDFS, beside its newest claim and a person's wishes."""
+
+    strangers: Mapping[str, str] = field(default_factory=dict)
+    """What other users wrote into its folder, with their names: reported, and counted for nothing."""
+    ends: tuple[PastEnd, ...] = ()
+    """The ends that nobody planned, oldest first, as far as they are recorded."""
+    accepted: Mapping[str, Position] | None = None
+    """The positions from which a person lets the next generation start; None if no person accepted any."""
+
+
+@dataclass(frozen=True)
+class DriverLook:
+    """The last words of the newest generation's driver."""
+
+    failure: str = ""
+    """The error that it left in the stream's folder."""
+    log_error: str = ""
+    """The error that its log ends with; empty if that was not read."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A stream at one moment."""
 
     stream: StreamId
     now: datetime
+    """By the NameNode's clock."""
     desired: Desired
     claim: Claim | None
+    """The highest one; None before the first."""
     files: frozenset[str]
+    """The names in the stream's folder, those that strangers wrote left out."""
     applications: tuple[tuple[int, Application], ...]
+    """Those of the stream that the ResourceManager still lists, with their generations."""
     checkpoints: tuple[Checkpoint, ...]
-    time_left: timedelta | None = None
-    key_at_hand: KeyVersion | None = None
-    renewal_ratio: float = USUAL_RENEWAL_RATIO
-    strangers: tuple[Application, ...] = ()
-    strangers_files: Mapping[str, str] = field(default_factory=dict)
-    renewed: bool = True
-    containers: Containers | None = None
-    accepted: Mapping[str, Position] | None = None
-    failure: str = ""
-    ends: tuple[PastEnd, ...] = ()
-    ours: frozenset[str] = frozenset()
-    ended: datetime | None = None
     freeze: Freeze = NOT_FROZEN
-    log_error: str = ""
-    rounds: tuple[TokenRound, ...] = ()
-    renew_interval: timedelta | None = None
+    """The last order to freeze the cluster, or to lift that."""
+    credentials: CredentialLook = CredentialLook()
+    yarn: YarnLook = YarnLook()
+    folder: FolderLook = field(default_factory=FolderLook)
+    driver: DriverLook = DriverLook()
 
     @cached_property
     def generation(self) -> int:
@@ -88,7 +119,7 @@ class Observation:
     @cached_property
     def next_generation(self) -> int:
         """Return the number of the next generation: the first whose files no stranger has taken."""
-        taken = {generation_of_file(name) for name in self.strangers_files}
+        taken = {generation_of_file(name) for name in self.folder.strangers}
         return next(number for number in count(self.generation + 1) if number not in taken)
 
     @cached_property

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.model.streams.generation import FailedSpec
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.heartbeat import Heartbeat
@@ -150,7 +150,7 @@ Step = Settled | Wait | Kill | Stop | Push | Revoke | Examine | GiveUp | Note | 
 
 
 @dataclass(frozen=True)
-class Done:
+class DoneAction:
     """An action that was carried out; `at` by the NameNode's clock. `submitted` is the generation that it brought."""
 
     at: datetime
@@ -160,35 +160,47 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Report:
-    """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
+class JobReport(Group):
+    """The application of a stream's newest generation."""
 
-    `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
-    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes, or lacks the claim of what
-    runs: nothing will follow its running generation until somebody has decided. `failed_spec` tells that the declared
-    spec is not what runs because it failed, empty if it did not. `freeze` is the cluster's freeze in
-    words, empty if it is not frozen, with what falls into it. `foretold` is what the doctor expects for the running
-    generation, each with its date, if it was asked.
-    """
-
-    stream: str
-    phase: Phase
-    why: str
-    generation: int
     application: str | None
     application_url: str
     logs_url: str
     succeeded: bool
     diagnostics: str
-    horizon: Horizon | None
-    heartbeat: Heartbeat | None
+
+
+@dataclass(frozen=True)
+class DeclarationReport(Group):
+    """The declaration of a stream beside what runs."""
+
     spec_differences: tuple[str, ...] = ()
     spec_doubt: str = ""
+    """Why it is unknown whether the declared spec would submit another job than the running one; empty if it is not."""
     owner_doubt: str = ""
+    """Why nothing will follow the running generation until somebody has decided: the stream does not own the
+    checkpoints that it writes, or lacks the claim of what runs."""
     failed_spec: str = ""
+    """Why the declared spec is not what runs: it failed; empty if it did not."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI."""
+
+    stream: str
+    phase: Phase
+    why: str
+    generation: int
+    job: JobReport
+    horizon: Horizon | None
+    heartbeat: Heartbeat | None
+    declaration: DeclarationReport = DeclarationReport()
     freeze: str = ""
+    """The cluster's freeze in words, with what falls into it; empty if it is not frozen."""
     foretold: tuple[str, ...] = ()
-    done: tuple[Done, ...] = field(default=())
+    """What the doctor expects for the running generation, each with its date, if it was asked."""
+    done: tuple[DoneAction, ...] = field(default=())
 
     @property
     def ended(self) -> bool:

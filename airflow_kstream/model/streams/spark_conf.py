@@ -1,17 +1,18 @@
 """Spark confs that a declaration may not set: the supervisor sets them itself, or they can only be mistakes.
 
-One table for reading and for planning. Of the mistakes, some take a job's tokens away; others hide the job.
+One table for reading and for planning. Some of the mistakes take a job's tokens away, others hide the job.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey
 from airflow_kstream.model.secrets import Value
 from airflow_kstream.model.streams.conf_values import ConfValue
@@ -57,6 +58,16 @@ _ONLY = {"spark.kerberos.renewal.credentials": ("keytab",)}
 _TOKENS_OFF = re.compile(r"spark\.(yarn\.)?security\.(credentials|tokens)\.(hadoopfs|hdfs)\.enabled")
 _STAGING_PATH = re.compile(r"(?P<filesystem>(?:hdfs|viewfs)://[^/\s]*)?/\S*")
 _RATIO = "spark.security.credentials.renewalRatio"
+# Confs of files that the client ships, and of what it downloads and loads itself (SparkSubmit's child class path).
+_CONFS_OF_FILES = re.compile(
+    r"spark\.(jars|archives|yarn\.jars|yarn\.archive|yarn\.dist\.(files|jars|archives|pyFiles)"
+    r"|jars\.(packages|repositories|ivy|ivySettings))"
+)
+_MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
+# With it, the client downloads also what lies elsewhere, and loads jars of it.
+DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
+# What a scheme means is a setting, too: fs.hdfs.impl may be Hadoop's filesystem of local files.
+_MEANING = re.compile(r"spark\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
 # Confs that the supervisor itself reads or checks.
 _NO_SECRETS = {TAGS, STAGING, _RATIO, *FIXED, *_ONLY}
 
@@ -110,6 +121,28 @@ def staging_elsewhere(conf: Mapping[str, Value], default_fs: str) -> str:
     match = _STAGING_PATH.fullmatch(str(conf.get(STAGING, "")))
     filesystem = (match["filesystem"] or "") if match else ""
     return filesystem if filesystem not in {"", "hdfs://", default_fs.rstrip("/")} else ""
+
+
+def misplaced_staging(conf: Mapping[str, Value], cluster: Cluster) -> Iterator[str]:
+    """Yield a sentence for the stream's conf, and for the connection's, if it puts the staging folder elsewhere."""
+    for where, each in (("conf", conf), (f"spark_conf of connection {cluster.name}", cluster.spark_conf)):
+        if elsewhere := staging_elsewhere(each, cluster.default_fs):
+            on = f"{STAGING} lies on {elsewhere}; allowed is {cluster.default_fs}, on which its fence is used in place"
+            yield f"{where}: {on}"
+
+
+def files_in_conf(conf: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of files that the client ships or loads by these confs, and of what viewfs mounts."""
+    for key, value in conf.items():
+        if _CONFS_OF_FILES.fullmatch(key):
+            yield from (part.strip() for part in value.split(","))
+        elif _MOUNTS.fullmatch(key) and ":" in value:
+            yield value.strip()
+
+
+def redefined_schemes(conf: Iterable[str]) -> frozenset[str]:
+    """Return the schemes of paths to which these confs give another filesystem."""
+    return frozenset(scheme[1].lower() for key in conf if (scheme := _MEANING.fullmatch(key)))
 
 
 def _is_share(text: str) -> bool:

@@ -11,11 +11,10 @@ from functools import cache
 from typing import Any
 
 from airflow_kstream.model.declared import written
-from airflow_kstream.model.secrets import MASK
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
 
-# Increment it whenever the same spec gets another digest. Version 1 had no number.
+# Increment it whenever the same spec gets another digest.
 _VERSION = 2
 _NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow"}
 
@@ -37,27 +36,23 @@ def fingerprint(spec: StreamSpec) -> str:
     return f"{_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def change(declared: StreamSpec, running: str) -> Change:
-    """Compare the declared spec with the fingerprint of the running job."""
-    if running.partition(":")[0] != str(_VERSION) or ":" not in running:
+def change(declared: str, running: str) -> Change:
+    """Compare the fingerprint of the declared spec with that of the running job."""
+    if not running.startswith(f"{_VERSION}:"):
         return Change.UNKNOWN
-    return Change.NONE if running == fingerprint(declared) else Change.CHANGED
+    return Change.NONE if running == declared else Change.CHANGED
 
 
 def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tuple[str, ...]:
     """Return the fields (dotted) in which the declared spec would submit another job than the running one.
 
-    It leaves out what can't be compared: an unknown spec, or a masked secret of version 1.
+    There are none if the running spec is unknown.
     """
     if isinstance(running, UnknownSpec):
         return ()
     declared_leaves, running_leaves = _leaves(_submitted(declared)), _leaves(_submitted(running))
-    changed = sorted(
-        key
-        for key in declared_leaves.keys() | running_leaves.keys()
-        if declared_leaves.get(key) != running_leaves.get(key)
-    )
-    return tuple(key for key in changed if running_leaves.get(key) != MASK)
+    keys = sorted(declared_leaves.keys() | running_leaves.keys())
+    return tuple(key for key in keys if declared_leaves.get(key) != running_leaves.get(key))
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def _defaults(kind: Any) -> dict[str, Any]:
 def _default(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
-    # No checkpoint was once the default; such a spec keeps its fingerprint.
+    # The fields without a default; of these only `checkpoints` may be empty, which stays out of the digest.
     return () if field.default is MISSING else field.default
 
 

@@ -140,21 +140,24 @@ class Deploy:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """The declaration of a stream, in Python or, for `from_yaml`, in YAML:
+    """The declaration of a stream, in Python or in YAML.
 
-        StreamSpec(
+    Example::
+
+        spec = StreamSpec(
             name="orders",
             credentials=TicketCredentials(),
             application="hdfs:///apps/orders.py",
             checkpoints=("/checkpoints/orders",),
             conf={"spark.ssl.keyPassword": SecretRef("conn:orders")},
         )
-
+        same = StreamSpec.from_yaml('''
         name: orders
         credentials: {mode: ticket}
         application: hdfs:///apps/orders.py
         checkpoints: [/checkpoints/orders]
         conf: {spark.ssl.keyPassword: {secret: "conn:orders"}}
+        ''')
 
     `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
     says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
@@ -213,6 +216,11 @@ class StreamSpec:
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data that `from_mapping` accepts; durations as text."""
         return dict(written(self))
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Return whether its job takes fresh tokens while it runs: the driver's part is Python."""
+        return self.application.endswith(".py")
 
     @property
     def plain_conf(self) -> dict[str, str]:

@@ -142,7 +142,7 @@ class HeartbeatPolicy:
 class WatchPolicy:
     """The interval between checks of a stream: `every` while it is well, `look_every` while a step is under way.
 
-    For `recovery_wait` after a ResourceManager became active, its word that an older application is gone is no proof.
+    For `recovery_wait` after a ResourceManager became active, its word that an older application is gone is not proof.
     While another ResourceManager can't be asked, an application counts as gone once it has been missing for as long.
     A stream about which nothing could be concluded for `blind_after` wakes its task, which looks with the stream's own
     rights.

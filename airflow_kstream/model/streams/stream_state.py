@@ -25,35 +25,45 @@ class TaskIds:
 
 
 @dataclass(frozen=True)
-class StreamState:
-    """A look's result in a few words. Holds no secrets: everybody who may view an asset reads it.
+class StoredProgress:
+    """The progress of a stream as it was last seen."""
 
-    `state` is a phase, the name of the step that is due, or `unknown`. `verdict` is the reason. `horizon` is when its
-    credentials end, `plan` when its restart window begins, `seen` when somebody looked, by that host's clock. `events`
-    are the kinds of the events that last. `pulse` is empty where none is judged. `committed` is the time of the last
-    commit by the NameNode's clock, `batches` are the seconds that the newest batches took, oldest first. `desired` is
-    what a person wants of it, None if that is not known.
-    """
+    pulse: str = ""
+    """Empty where none is judged."""
+    committed: datetime | None = None
+    """The time of the last commit, by the NameNode's clock."""
+    batches: tuple[float, ...] = ()
+    """The seconds that the newest batches took, oldest first."""
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A look's result in a few words. Holds no secrets: everybody who may view an asset reads it."""
 
     state: str
+    """A phase, the name of the step that is due, or `unknown`."""
     verdict: str
+    """The reason."""
     generation: int
     application: str | None
     seen: datetime
-    pulse: str = ""
+    """When somebody looked, by that host's clock."""
     horizon: datetime | None = None
+    """When its credentials end."""
     plan: datetime | None = None
+    """When its restart window begins."""
     events: tuple[str, ...] = ()
-    committed: datetime | None = None
-    batches: tuple[float, ...] = ()
+    """The kinds of the events that last."""
+    progress: StoredProgress = StoredProgress()
     desired: Desired | None = None
+    """What a person wants of it; None if that is not known."""
     by: TaskIds = TaskIds()
 
     @property
     def mark(self) -> Hashable:
         """Return what differs if the state changed. Times move with each look."""
         words = "" if self.state in _RESTLESS else self.verdict
-        seen = self.state, words, self.generation, self.application, self.pulse, self.events
+        seen = self.state, words, self.generation, self.application, self.progress.pulse, self.events
         return *seen, self.desired, self.by
 
     def to_json(self) -> dict[str, Any]:
@@ -65,12 +75,12 @@ class StreamState:
             "generation": self.generation,
             "application": self.application,
             "seen": self.seen.isoformat(),
-            "pulse": self.pulse,
+            "pulse": self.progress.pulse,
             "horizon": self.horizon.isoformat() if self.horizon else None,
             "plan": self.plan.isoformat() if self.plan else None,
             "events": list(self.events),
-            "committed": self.committed.isoformat() if self.committed else None,
-            "batches": list(self.batches),
+            "committed": self.progress.committed.isoformat() if self.progress.committed else None,
+            "batches": list(self.progress.batches),
             "desired": plain(self.desired),
             "dag": self.by.dag,
             "run": self.by.run,
@@ -90,12 +100,14 @@ class StreamState:
                 generation=int(data.get("generation") or 0),
                 application=data.get("application"),
                 seen=datetime.fromisoformat(data["seen"]),
-                pulse=str(data.get("pulse") or ""),
+                progress=StoredProgress(
+                    pulse=str(data.get("pulse") or ""),
+                    committed=_moment(data.get("committed")),
+                    batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
+                ),
                 horizon=_moment(data.get("horizon")),
                 plan=_moment(data.get("plan")),
                 events=tuple(str(kind) for kind in data.get("events") or ()),
-                committed=_moment(data.get("committed")),
-                batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
                 desired=_desired(data.get("desired")),
                 by=TaskIds(
                     str(data.get("dag") or ""),

@@ -43,7 +43,7 @@ class Pushes:
 
     @property
     def answers(self) -> bool:
-        """Return whether the driver has taken any push, were it a test."""
+        """Return whether the driver has taken any push, including a test."""
         return bool(self.applied)
 
     @property
@@ -53,7 +53,7 @@ class Pushes:
 
     @property
     def last(self) -> TokenPush | None:
-        """Return the newest attempt, were it a failed one."""
+        """Return the newest attempt, including a failed one."""
         return max((*self.pushed, *self.failed), default=None, key=lambda push: push.id)
 
     @property
@@ -70,7 +70,7 @@ class Pushes:
 
 
 @dataclass(frozen=True)
-class Refreshed:
+class RefreshStatus:
     """The tokens of a generation that is kept alive by pushes; durations count from the look.
 
     `last` and `confirmed` are how long ago the last push was, and the last one whose tokens its driver uses; None if

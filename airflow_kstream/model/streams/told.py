@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
+from typing import Any
 
 from airflow_kstream.model.clusters.own_folders import DIGITS, file_about
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.versioned import read, write
 
+_VERSION = 1
 # The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
 WATCHED = "watched"
 # Bytes of a note: of a fleet of thousands each may have its finding.
@@ -37,18 +40,31 @@ class ToldSubject:
 
 def written_told(subject: ToldSubject, ledger: Ledger, by: str) -> str:
     """Return a note's text. `by` is for people: who is believed is HDFS's owner of the file."""
-    return json.dumps({"version": 1, **asdict(subject), "by": by, "told": ledger.to_json()})
+    return write(_VERSION, {**asdict(subject), "by": by, "told": ledger.to_json()})
 
 
 def read_told(text: str, subject: ToldSubject) -> Ledger | None:
     """Read a note; None if it can't be understood, or is of another subject."""
     try:
-        note = json.loads(text)
-    except (ValueError, RecursionError):
+        note = read(text, _VERSION)
+    except InvalidInput:
         return None
-    if not isinstance(note, Mapping) or any(note.get(name) != value for name, value in asdict(subject).items()):
-        return None
-    return Ledger.from_json(note.get("told"))
+    return Ledger.from_json(note.get("told")) if note.items() >= asdict(subject).items() else None
+
+
+def written_kept(subject: ToldSubject, kept: Mapping[str, Any], by: str) -> str:
+    """Return the text of what a task keeps for its next run, plain data. It lies beside what was told."""
+    return write(_VERSION, {**asdict(subject), "by": by, "kept": kept})
+
+
+def read_kept(text: str, subject: ToldSubject) -> Mapping[str, Any]:
+    """Read what `written_kept` wrote; nothing if it can't be understood, or is of another subject."""
+    try:
+        note = read(text, _VERSION)
+    except InvalidInput:
+        return {}
+    kept = note.get("kept")
+    return kept if isinstance(kept, Mapping) and note.items() >= asdict(subject).items() else {}
 
 
 def is_told_of(stream: str, name: str) -> bool:

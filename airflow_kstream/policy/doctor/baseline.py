@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from airflow_kstream.model.clusters.baseline import Acceptance, Baseline
-from airflow_kstream.model.finding import Accepted, DoctorReport, Finding, check_of
+from airflow_kstream.model.finding import AcceptedFinding, DoctorReport, Finding, check_of
 from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.policy.doctor.checks import CHECKS
 
@@ -22,12 +22,12 @@ def without_accepted(report: DoctorReport, baseline: Baseline, today: date) -> D
     """
     current = [one for one in baseline.accepted if today < one.ends]
     findings: list[Finding] = []
-    accepted: list[Accepted] = []
+    accepted: list[AcceptedFinding] = []
     for finding in report.findings:
         left: Finding | None = finding
         for one in (one for one in current if one.finding == finding.id):
             taken, left = _split(left, one) if left else (None, None)
-            accepted += [Accepted(taken, one.by, one.why, one.until)] if taken else []
+            accepted += [AcceptedFinding(taken, one.by, one.why, one.until)] if taken else []
         findings += [left] if left else []
     notes = (*report.notes, *_notes(report, baseline, today))
     return replace(report, findings=tuple(findings), accepted=tuple(accepted), notes=notes)

@@ -17,7 +17,7 @@ THIS_CLIENT = "this host's client"
 
 
 @dataclass(frozen=True)
-class Found:
+class FindingDraft:
     """A finding before its check and source are known: see `Finding`. What shares an `about` has one root."""
 
     severity: Severity
@@ -28,8 +28,8 @@ class Found:
     concerns: tuple[Concern, ...] = ()
 
 
-OfCluster = Callable[[ClusterFacts], Iterator[Found]]
-OfStream = Callable[[ClusterFacts, StreamFacts], Iterator[Found]]
+OfCluster = Callable[[ClusterFacts], Iterator[FindingDraft]]
+OfStream = Callable[[ClusterFacts, StreamFacts], Iterator[FindingDraft]]
 
 
 @dataclass(frozen=True)

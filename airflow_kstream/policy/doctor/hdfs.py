@@ -10,8 +10,8 @@ from functools import partial
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
 from airflow_kstream.model.clusters.hadoop_version import Fixed, HadoopVersion
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, Found
+from airflow_kstream.model.finding import Concern, NotChecked, Severity
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, FindingDraft
 
 _HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"
 # Before it the limit is a constant of an hour (HdfsConstants.LEASE_HARDLIMIT_PERIOD).
@@ -118,9 +118,9 @@ _HDFS_10549 = _Defect(
 )
 
 
-def hard_limit(facts: ClusterFacts) -> Iterator[Found]:
+def hard_limit(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find NameNodes that leave the files of dead writers open for an hour or more."""
-    conf, version = known(facts.namenode), known(facts.namenode_version)
+    conf, version = known(facts.confs.namenode), known(facts.hdfs.namenode_version)
     if conf.get(_HARD_LIMIT) is not None:
         limit, proof = conf.duration(_HARD_LIMIT, "s"), conf.said(_HARD_LIMIT)
         fix = f"{_HARD_LIMIT}=1200, or `kstream leases recover`"
@@ -129,29 +129,29 @@ def hard_limit(facts: ClusterFacts) -> Iterator[Found]:
         fix = "`kstream leases recover`; Hadoop 2.10.1, 3.1.4, 3.2.2, 3.3.0 or later have 20m and a setting"
     if limit >= _LONG:
         words = f"a file whose writer died stays open for {format_duration(limit)}: readers miss its end"
-        yield Found(Severity.WARNING, words, fix, proof)
+        yield FindingDraft(Severity.WARNING, words, fix, proof)
 
 
 def _constant_limit(version: HadoopVersion) -> timedelta:
     has_setting = version.has(_HDFS_14758)
     if has_setting is not False:
-        raise NotKnown(Unasked(_HARD_LIMIT, f"Hadoop {version} does not tell it, and may have another limit"))
+        raise NotKnown(NotChecked(_HARD_LIMIT, f"Hadoop {version} does not tell it, and may have another limit"))
     return _LONG
 
 
-def _of_namenode(defect: _Defect, facts: ClusterFacts) -> Iterator[Found]:
-    version = known(facts.namenode_version)
+def _of_namenode(defect: _Defect, facts: ClusterFacts) -> Iterator[FindingDraft]:
+    version = known(facts.hdfs.namenode_version)
     if _concerns(defect, facts, version):
         yield _found(defect, f"the NameNode is Hadoop {version}")
 
 
-def _of_datanodes(defect: _Defect, facts: ClusterFacts) -> Iterator[Found]:
-    having = [version for version in known(facts.datanodes) if _concerns(defect, facts, version)]
+def _of_datanodes(defect: _Defect, facts: ClusterFacts) -> Iterator[FindingDraft]:
+    having = [version for version in known(facts.hdfs.datanodes) if _concerns(defect, facts, version)]
     if having:
         yield _found(defect, f"DataNodes have Hadoop {', '.join(map(str, having))}")
 
 
-def leaking_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def leaking_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find clients that renew the lease of a file which they failed to close."""
     if stream.runs:
         hadoop = stream.hadoop
@@ -160,22 +160,22 @@ def leaking_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
             yield _found(_HDFS_10549, f"{stream.name} has Hadoop {hadoop}", concern)
 
 
-def leaking_client(facts: ClusterFacts) -> Iterator[Found]:
+def leaking_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a client on this host whose jobs would do the same. A host without a client submits nothing."""
-    if isinstance(facts.client, Unasked):
+    if isinstance(facts.client, NotChecked):
         return
     hadoop = known(facts.client.hadoop)
     if hadoop.has(_HDFS_10549.fixed) is False:
         yield replace(_found(_HDFS_10549, f"{facts.client.binary} has Hadoop {hadoop}"), about=THIS_CLIENT)
 
 
-def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find clients that could recover the lease of a file which they failed to close, and don't."""
     if not stream.runs:
         return
     hadoop, conf = stream.hadoop, stream.hadoop_conf
     if hadoop.has(_HDFS_14694) and (conf.get(_RECOVER) is None or not conf.is_true(_RECOVER)):
-        yield Found(
+        yield FindingDraft(
             Severity.NOTE,
             "a file whose close() failed stays open as long as its process writes others: the client can recover its "
             "lease at once, and is not told to",
@@ -186,21 +186,23 @@ def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
 
 
 def _concerns(defect: _Defect, facts: ClusterFacts, version: HadoopVersion) -> bool:
-    return _lacks(defect, version) and (not defect.coded or known(facts.coded_blocks) > 0)
+    return _lacks(defect, version) and (not defect.coded or known(facts.hdfs.coded_blocks) > 0)
 
 
 def _lacks(defect: _Defect, version: HadoopVersion) -> bool:
     has = version.has(defect.fixed)
     if has is None:
-        raise NotKnown(Unasked(defect.jira, f"Hadoop {version} is a distribution's, which may carry the fix"))
+        raise NotKnown(NotChecked(defect.jira, f"Hadoop {version} is a distribution's, which may carry the fix"))
     return not has
 
 
-def _found(defect: _Defect, proof: str, *concerns: Concern) -> Found:
-    return Found(defect.severity, defect.words, defect.fix, proof, concerns=concerns)
+def _found(defect: _Defect, proof: str, *concerns: Concern) -> FindingDraft:
+    return FindingDraft(defect.severity, defect.words, defect.fix, proof, concerns=concerns)
 
 
-def _rows(defects: tuple[_Defect, ...], look: Callable[[_Defect, ClusterFacts], Iterator[Found]]) -> Iterator[Check]:
+def _rows(
+    defects: tuple[_Defect, ...], look: Callable[[_Defect, ClusterFacts], Iterator[FindingDraft]]
+) -> Iterator[Check]:
     for defect in defects:
         yield Check(defect.jira.lower(), defect.question, defect.source, of_cluster=partial(look, defect))
 

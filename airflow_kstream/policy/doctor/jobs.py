@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
-from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.policy.doctor.check import Found
+from airflow_kstream.model.finding import Concern, NotChecked, Severity
+from airflow_kstream.policy.doctor.check import FindingDraft
 
 _SPECULATION, _PRESERVE = "spark.speculation", "spark.yarn.preserve.staging.files"
 _HTTPCLIENT = "httpclient"
@@ -18,44 +18,46 @@ _HTTP_POLICY = "yarn.http.policy"
 _RM_IDS = "yarn.resourcemanager.ha.rm-ids"
 
 
-def object_store_client(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def object_store_client(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find HTTP clients whose TLS handshake waits for ever, in jobs that keep checkpoints in an object store."""
-    if not stream.runs or not stream.object_stores:
+    if not stream.runs or not stream.job.object_stores:
         return
-    driver = known(stream.driver)
+    driver = known(stream.job.driver)
     version = driver.jars.get(_HTTPCLIENT)
     if version is None:
         why = f"no jar on the class path of {driver.application} names it"
-        raise NotKnown(Unasked("the version of httpclient", why))
+        raise NotKnown(NotChecked("the version of httpclient", why))
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers < _FIRST_WITH_TIMEOUT:
         speculates = stream.setting(_SPECULATION) == "true"
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "a task that writes to the object store may wait for ever in a TLS handshake, and its stream with it",
             "httpclient 4.3.6 or later in spark.driver.extraClassPath and spark.executor.extraClassPath"
             + ("" if speculates else "; until then spark.speculation=true"),
             f"httpclient-{version}.jar on the class path of {driver.application}",
-            concerns=(Concern(stream.name, f"it uses {', '.join(stream.object_stores)}, and may hang at any batch"),),
+            concerns=(
+                Concern(stream.name, f"it uses {', '.join(stream.job.object_stores)}, and may hang at any batch"),
+            ),
         )
 
 
-def speculation(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def speculation(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs that run a slow task twice: a sink without a commit protocol then writes its rows twice."""
     if stream.runs and (stream.setting(_SPECULATION) or "").lower() == "true":
-        yield Found(
+        yield FindingDraft(
             Severity.NOTE,
             "slow tasks run twice at the same time: sinks of Kafka, foreach and foreachBatch get rows twice",
             f"{_SPECULATION}=false, or a sink that is idempotent by batch id",
-            f"{_SPECULATION}=true ({stream.conf_from})",
+            f"{_SPECULATION}=true ({stream.job.conf_from})",
             concerns=(Concern(stream.name, "a slow task's rows may be written twice"),),
         )
 
 
-def staging_missing(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def staging_missing(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find running applications whose staging folder is gone: no container can start any longer."""
-    if stream.runs and not known(stream.staged):
-        yield Found(
+    if stream.runs and not known(stream.staging.staged):
+        yield FindingDraft(
             Severity.ERROR,
             "somebody deleted the staging folders of running applications: no new executor can start, so the loss of "
             "one is final",
@@ -65,39 +67,39 @@ def staging_missing(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
         )
 
 
-def staging_left(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def staging_left(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find staging folders of ended applications: with a keytab, each holds a copy of it."""
-    known(stream.staged)
-    if stream.unused_staging:
-        number = len(stream.unused_staging)
-        yield Found(
-            Severity.WARNING if stream.renews_itself else Severity.NOTE,
+    known(stream.staging.staged)
+    if stream.staging.unused_staging:
+        number = len(stream.staging.unused_staging)
+        yield FindingDraft(
+            Severity.WARNING if stream.credentials.renews_itself else Severity.NOTE,
             "staging folders of ended applications are left, and with a keytab each has a copy of it",
-            f"hdfs dfs -rm -r {stream.unused_staging[0]}",
-            f"HDFS has {', '.join(stream.unused_staging[:3])}{' and more' if number > 3 else ''}",
+            f"hdfs dfs -rm -r {stream.staging.unused_staging[0]}",
+            f"HDFS has {', '.join(stream.staging.unused_staging[:3])}{' and more' if number > 3 else ''}",
             concerns=(Concern(stream.name, f"{number} of its ended applications left one"),),
         )
 
 
-def staging_preserved(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def staging_preserved(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs whose conf leaves their staging folder behind."""
     if (stream.setting(_PRESERVE) or "").lower() == "true":
-        yield Found(
-            Severity.WARNING if stream.renews_itself else Severity.NOTE,
+        yield FindingDraft(
+            Severity.WARNING if stream.credentials.renews_itself else Severity.NOTE,
             "every end leaves the staging folder behind, with a copy of the keytab if there is one",
             f"{_PRESERVE}=false",
-            f"{_PRESERVE}=true ({stream.conf_from})",
+            f"{_PRESERVE}=true ({stream.job.conf_from})",
             concerns=(Concern(stream.name, "its end leaves its files behind"),),
         )
 
 
-def resourcemanagers_named(facts: ClusterFacts) -> Iterator[Found]:
+def resourcemanagers_named(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find connections that name fewer ResourceManagers than there are: after a failover they see none."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     ids = _resourcemanager_ids(conf)
-    if len(ids) > len(facts.resourcemanagers):
-        named = ", ".join(facts.resourcemanagers)
-        yield Found(
+    if len(ids) > len(facts.named.resourcemanagers):
+        named = ", ".join(facts.named.resourcemanagers)
+        yield FindingDraft(
             Severity.ERROR,
             f"the connection names {named}, and the cluster has {len(ids)} ResourceManagers: after a failover no "
             "stream is watched or restarted",
@@ -107,12 +109,12 @@ def resourcemanagers_named(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def namenodes_named(facts: ClusterFacts) -> Iterator[Found]:
+def namenodes_named(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find connections that name fewer NameNodes than there are."""
-    conf, key = known(facts.namenode), f"dfs.ha.namenodes.{facts.nameservice}"
-    if len(_ids(conf.get(key))) > len(facts.namenodes):
-        named = ", ".join(facts.namenodes)
-        yield Found(
+    conf, key = known(facts.confs.namenode), f"dfs.ha.namenodes.{facts.named.nameservice}"
+    if len(_ids(conf.get(key))) > len(facts.named.namenodes):
+        named = ", ".join(facts.named.namenodes)
+        yield FindingDraft(
             Severity.ERROR,
             f"the connection names {named}, and the nameservice has more NameNodes: after a failover none of them is "
             "the active one",
@@ -121,10 +123,10 @@ def namenodes_named(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def plain_http(facts: ClusterFacts) -> Iterator[Found]:
+def plain_http(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find servers that prove nothing of what they say: over plain http, anybody on the way can say it for them."""
-    plain = [url for url in (*facts.resourcemanagers, *facts.namenodes) if url.startswith("http:")]
-    nodes = facts.nodemanager
+    plain = [url for url in (*facts.named.resourcemanagers, *facts.named.namenodes) if url.startswith("http:")]
+    nodes = facts.confs.nodemanager
     if plain:
         # A NodeManager that doesn't tell its configuration hides no other server.
         policy = nodes.get(_HTTP_POLICY) if isinstance(nodes, EffectiveConf) else None
@@ -133,7 +135,7 @@ def plain_http(facts: ClusterFacts) -> Iterator[Found]:
     if (policy or "").upper() == "HTTP_ONLY":
         plain.append("the NodeManagers")
     if plain:
-        yield Found(
+        yield FindingDraft(
             Severity.NOTE,
             f"{', '.join(plain)} are believed as the network delivers them: who can change what it delivers can let "
             "a running stream look dead, so that a second one is started beside it, and reads what WebHDFS carries",
@@ -142,16 +144,16 @@ def plain_http(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def client_knows_ha(facts: ClusterFacts) -> Iterator[Found]:
+def client_knows_ha(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find conf folders that know one ResourceManager of several: jobs take it with them."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     ids = _resourcemanager_ids(conf)
     if len(ids) < 2:
         return
     client = known(known(facts.client).conf)
     if len(_ids(client.get(_RM_IDS))) < len(ids):
         running = [stream for stream in known(facts.streams) if stream.runs and stream.supervised]
-        yield Found(
+        yield FindingDraft(
             Severity.ERROR,
             "jobs take the submitter's conf folder with them: their ApplicationMaster knows one ResourceManager, and "
             "ends when another one becomes active",

@@ -8,15 +8,15 @@ from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, known
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.clusters.orders import ALL_STREAMS, OrderFile
 from airflow_kstream.model.finding import Concern, Severity
-from airflow_kstream.policy.doctor.check import Found
+from airflow_kstream.policy.doctor.check import FindingDraft
 from airflow_kstream.policy.state_dir import few, is_readable_by_all, openness
 
 
-def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
+def open_state_dir(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a state_dir in which others can create something."""
     rights = known(facts.state_dir).rights
     if reasons := openness(rights):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             f"{rights.path} is open: {'; '.join(reasons)}. What strangers write there counts for nothing, but they can "
             "take the name of a stream's folder before its first start",
@@ -25,14 +25,14 @@ def open_state_dir(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def strangers(facts: ClusterFacts) -> Iterator[Found]:
+def strangers(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find what strangers left in the state_dir, or in a stream's folder."""
     state_dir = known(facts.state_dir)
     path = state_dir.rights.path
     found = [(f"{path}/{name}", owner) for name, owner in state_dir.strangers.items()]
     inside = [(f"{each.path}/{name}", owner) for each in state_dir.folders for name, owner in each.strangers.items()]
     if found or inside:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             f"in {path} lies what belongs to nobody who may speak there: {_few(found + inside)}. It counts for "
             "nothing. If one of them should speak for streams, a supervisor is missing",
@@ -46,11 +46,11 @@ def strangers(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def open_stream_folders(facts: ClusterFacts) -> Iterator[Found]:
+def open_stream_folders(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find streams' folders in which others can write."""
     folders = [each for each in known(facts.state_dir).folders if not each.closed]
     if folders:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "others can write in streams' folders: each file has to be judged by its own owner, and a folder that is "
             "handed over by chown proves nothing",
@@ -61,12 +61,12 @@ def open_stream_folders(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def supervisors_streams(facts: ClusterFacts) -> Iterator[Found]:
+def supervisors_streams(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find streams that run as a supervisor's user."""
     state_dir = known(facts.state_dir)
     running = [each for each in state_dir.folders if each.user and each.user in state_dir.supervisors]
     if running:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "a stream that runs as a supervisor's user can say everything that a supervisor can, for all streams: its "
             "code can freeze the cluster, and choose what is submitted as any other stream's user",
@@ -77,24 +77,24 @@ def supervisors_streams(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def no_supervisor(facts: ClusterFacts) -> Iterator[Found]:
+def no_supervisor(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a connection whose principal speaks for no stream but those that run as itself."""
     state_dir, user = known(facts.state_dir), known(facts.user)
     if user and user not in state_dir.supervisors:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
-            f"{user}, the connection's principal, is no supervisor: its copies of declarations and its orders on "
+            f"{user}, the connection's principal, is not a supervisor: its copies of declarations and its orders on "
             "others' streams count for nothing",
             "`kstream connection check` prints the commands that name it",
             f"HDFS: supervisors are {state_dir.supervisors}",
         )
 
 
-def unbounded(facts: ClusterFacts) -> Iterator[Found]:
+def unbounded(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a connection that does not bound what its declarations use."""
     needed = known(facts.unbounded)
     if needed is not None:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "the connection has no allow: its declarations may use any keytab, proxied user, secret and file that its "
             "workers reach, and any notifier",
@@ -104,12 +104,12 @@ def unbounded(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def supervisors_file(facts: ClusterFacts) -> Iterator[Found]:
+def supervisors_file(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a file of supervisors that not everybody may read, or with lines that name nobody."""
     state_dir = known(facts.state_dir)
     file = f"{state_dir.rights.path}/supervisors"
     if not is_readable_by_all(state_dir.names_mode):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             f"not everybody may read {file}: who may not can't judge anything in it, and its streams stop being looked "
             "after",
@@ -117,20 +117,20 @@ def supervisors_file(facts: ClusterFacts) -> Iterator[Found]:
             f"HDFS: its mode is {state_dir.names_mode}",
         )
     if names := state_dir.supervisors.misnamed:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
-            f"{file} has lines that are no short name of a user: {few(map(repr, names))}. They name nobody",
+            f"{file} has lines that are not a short name of a user: {few(map(repr, names))}. They name nobody",
             "one short name a line, as HDFS shows it as the owner of that user's files",
             f"HDFS: {len(names)} lines of {file}",
         )
 
 
-def void_orders(facts: ClusterFacts) -> Iterator[Found]:
+def void_orders(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find orders that outrank what counts, of authors who may not say them: perhaps they could, once."""
     state_dir = known(facts.state_dir)
     orders = state_dir.void_orders
     if orders:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             f"orders count for nothing that are newer than what counts: {few(map(_order_words, orders))}. If one of "
             "these authors could speak when it was given, what it stopped, held or froze runs again",
@@ -145,13 +145,13 @@ def void_orders(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def long_listings(facts: ClusterFacts) -> Iterator[Found]:
+def long_listings(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find folders with more entries than are looked at."""
     state_dir = known(facts.state_dir)
     long = [(state_dir.rights.path, state_dir.cut), *((each.path, each.cut) for each in state_dir.folders)]
     cut = [(path, words) for path, words in long if words]
     if cut:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "folders have more entries than anybody looks at, and each look takes long: of the owner who has the "
             "most, the rest is as if it were not there",

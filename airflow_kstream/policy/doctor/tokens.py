@@ -8,9 +8,9 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
-from airflow_kstream.policy.doctor.check import Found
+from airflow_kstream.policy.doctor.check import FindingDraft
 
 # The first releases with HDFS-9276: Credentials.addToken replaces the private tokens of an HA nameservice, too.
 HDFS_9276 = {(2, 8): 2, (2, 9): 0, (2, 10): 0, (3, 0): 0}
@@ -21,22 +21,22 @@ _RETRY, _RATIO = "spark.security.credentials.retryWait", "spark.security.credent
 _RETRY_BY_DEFAULT, _RETRY_ADVISED = timedelta(hours=1), timedelta(minutes=10)
 
 
-def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs that get new tokens and go on with the first ones: HDFS HA, and a client without HDFS-9276."""
-    if not (stream.runs and (stream.renews_itself or stream.refreshed)):
+    if not (stream.runs and (stream.credentials.renews_itself or stream.credentials.refreshed)):
         return
-    namenode = known(facts.namenode)
-    members = f"dfs.ha.namenodes.{facts.nameservice}"
+    namenode = known(facts.confs.namenode)
+    members = f"dfs.ha.namenodes.{facts.named.nameservice}"
     if "," not in (namenode.get(members) or "") or stream.setting(f"spark.hadoop.{_NO_CACHE}") == "true":
         return
     hadoop = stream.hadoop
     fixed = hadoop.has(HDFS_9276)
     if fixed is None:
-        raise NotKnown(Unasked("HDFS-9276", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
+        raise NotKnown(NotChecked("HDFS-9276", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
     if not fixed:
-        interval = known(facts.lifetimes).renew_interval
+        interval = known(facts.hdfs.lifetimes).renew_interval
         since = stream.started + interval if stream.started else None
-        yield Found(
+        yield FindingDraft(
             Severity.ERROR,
             "new tokens don't reach the connections to the NameNodes: the job fails with InvalidToken when its first "
             "tokens end, although it has newer ones",
@@ -46,21 +46,21 @@ def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]
         )
 
 
-def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs whose tokens end and are not replaced: a note if a supervisor restarts them before."""
     if not stream.runs or stream.replaced:
         return
-    if stream.tokens_end is None:
-        raise NotKnown(Unasked("the end of its tokens", "its claim doesn't tell when they were issued"))
-    past = stream.tokens_end <= facts.now
+    if stream.credentials.tokens_end is None:
+        raise NotKnown(NotChecked("the end of its tokens", "its claim doesn't tell when they were issued"))
+    past = stream.credentials.tokens_end <= facts.now
     severity = Severity.ERROR if past else Severity.NOTE if stream.restarted else Severity.WARNING
-    yield Found(
+    yield FindingDraft(
         severity,
         "jobs without a keytab live on the tokens of their submission, which end at their max-lifetime: they fail at "
         "the first connection that they open after that, however healthy they look",
         "credentials: {mode: keytab}, or refresh: true",
-        f"a token of this cluster lives for {format_duration(known(facts.lifetimes).max_lifetime)} (measured)",
-        concerns=(Concern(stream.name, _of_its_end(stream, past=past), stream.tokens_end),),
+        f"a token of this cluster lives for {format_duration(known(facts.hdfs.lifetimes).max_lifetime)} (measured)",
+        concerns=(Concern(stream.name, _of_its_end(stream, past=past), stream.credentials.tokens_end),),
     )
 
 
@@ -74,7 +74,7 @@ def _of_its_end(stream: StreamFacts, *, past: bool) -> str:
     )
 
 
-def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs that have no grace after their tokens' end, because their connections close between two batches."""
     if not stream.runs or stream.replaced or stream.pause is None:
         return
@@ -83,7 +83,7 @@ def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     if stream.pause <= idle:
         return
     pause, closed = format_duration(stream.pause), format_duration(idle)
-    yield Found(
+    yield FindingDraft(
         Severity.NOTE if stream.restarted else Severity.WARNING,
         "connections that are idle for longer than this are closed, and the next batch needs a token to open them "
         "again: the job fails with the first batch after its tokens' end, without any failover",
@@ -91,52 +91,57 @@ def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
         conf.said(_IDLE),
         concerns=(
             Concern(
-                stream.name, f"{pause} between its batches, {closed} until they close: it fails", stream.tokens_end
+                stream.name,
+                f"{pause} between its batches, {closed} until they close: it fails",
+                stream.credentials.tokens_end,
             ),
         ),
     )
 
 
-def renewal_retry(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def renewal_retry(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs with a keytab that wait too long after a failed round of tokens (SPARK-37787 and its like)."""
-    if not (stream.runs and stream.renews_itself):
+    if not (stream.runs and stream.credentials.renews_itself):
         return
     told = stream.setting(_RETRY)
     wait = _spark_duration(_RETRY, told) if told else _RETRY_BY_DEFAULT
     if wait <= _RETRY_ADVISED:
         return
     ratio = float(stream.setting(_RATIO) or USUAL_RENEWAL_RATIO)
-    left = known(facts.lifetimes).renew_interval * (1 - ratio)
+    left = known(facts.hdfs.lifetimes).renew_interval * (1 - ratio)
     tries = left // wait
     few = f"{tries} tries" if tries != 1 else "one try"
-    yield Found(
+    yield FindingDraft(
         Severity.WARNING if tries < 3 else Severity.NOTE,
         "after a failed round of new tokens the driver waits for long, with the end of the old ones near",
         f"{_RETRY}=10m",
-        f"{_RETRY} is {told} ({stream.conf_from})" if told else f"{stream.conf_from} sets no {_RETRY}: Spark waits 1h",
+        f"{_RETRY} is {told} ({stream.job.conf_from})"
+        if told
+        else f"{stream.job.conf_from} sets no {_RETRY}: Spark waits 1h",
         concerns=(Concern(stream.name, f"a KDC or NameNode that is away at its round leaves it {few}"),),
     )
 
 
-def uncounted_tokens(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def uncounted_tokens(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs that use services whose tokens may end before HDFS's, which nobody can tell."""
-    if stream.runs and stream.uncounted:
-        yield Found(
+    services = ", ".join(stream.credentials.uncounted)
+    if stream.runs and services:
+        yield FindingDraft(
             Severity.WARNING,
             "tokens of other services may end before those of HDFS, and no server tells when",
             "restart: {max_age: 23h}, or credentials: {mode: keytab}",
-            f"{stream.conf_from} names {', '.join(stream.uncounted)}",
-            concerns=(Concern(stream.name, f"the end of its token of {', '.join(stream.uncounted)} is not known"),),
+            f"{stream.job.conf_from} names {services}",
+            concerns=(Concern(stream.name, f"the end of its token of {services} is not known"),),
         )
 
 
-def impersonation(facts: ClusterFacts) -> Iterator[Found]:
+def impersonation(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find users for whom the watching principal may not act: their streams can't be submitted, seen or stopped."""
-    for answer in known(facts.impersonations):
+    for answer in known(facts.kerberos.impersonations):
         if answer.refusal:
             user = known(facts.user) or "<user>"
             theirs = [stream.name for stream in known(facts.streams) if stream.proxied == answer.user]
-            yield Found(
+            yield FindingDraft(
                 Severity.ERROR,
                 f"{answer.server} lets nobody act for {answer.user} here: the next submission is refused",
                 f"hadoop.proxyuser.{user}.hosts and hadoop.proxyuser.{user}.groups (or .users) in core-site.xml",
@@ -151,4 +156,4 @@ def _spark_duration(key: str, text: str) -> timedelta:
     try:
         return timedelta(seconds=int(text)) if text.isdecimal() else parse_duration(text.replace("min", "m"))
     except InvalidInput:
-        raise NotKnown(Unasked(key, f"{text!r} is no duration")) from None
+        raise NotKnown(NotChecked(key, f"{text!r} is not a duration")) from None

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.auth_to_local import short_name
-from airflow_kstream.policy.doctor.check import THIS_CLIENT, Found
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
 
 _YARN_3103 = {(2, 6): 1, (2, 7): 0}
 _PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -23,68 +23,68 @@ _NM_RECOVERY = "yarn.nodemanager.recovery.enabled"
 
 def attempts_of(facts: ClusterFacts, stream: StreamFacts) -> int:
     """Return how many attempts YARN gives its ApplicationMaster (RMAppImpl, ApplicationSubmissionContext)."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     own = stream.setting(_OWN_ATTEMPTS)
     usual = _number(conf, _ATTEMPTS)
     most = int(conf.get(_MOST_ATTEMPTS) or usual)
     return min(int(own), most) if own and own.isdecimal() and int(own) > 0 else min(usual, most)
 
 
-def dead_second_attempt(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def dead_second_attempt(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs without a keytab whose second attempt begins with the tokens of the first."""
-    if not stream.runs or stream.renews_itself:
+    if not stream.runs or stream.credentials.renews_itself:
         return
     attempts = attempts_of(facts, stream)
     if attempts > 1:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "YARN starts a further attempt with the tokens of the submission, also when they have ended: it fails, and "
             "with it the application",
             f"{_OWN_ATTEMPTS}=1, and a supervisor that submits again",
             _said_of_attempts(facts, stream),
-            concerns=(Concern(stream.name, "its second attempt will fail", stream.launch_tokens_end),),
+            concerns=(Concern(stream.name, "its second attempt will fail", stream.credentials.launch_tokens_end),),
         )
 
 
-def attempt_window(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def attempt_window(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs whose failures are counted for ever, or whose count Spark and YARN disagree about (SPARK-22876)."""
     if not stream.runs or attempts_of(facts, stream) <= 1:
         return
     window = stream.setting(_WINDOW)
     if window is None:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "failures of its ApplicationMaster count for as long as the application lives, so after months the next "
             "one is the last",
             f"{_OWN_ATTEMPTS}=1 and a supervisor, or {_WINDOW}=1h",
-            f"{_said_of_attempts(facts, stream)}; {stream.conf_from} sets no {_WINDOW}",
+            f"{_said_of_attempts(facts, stream)}; {stream.job.conf_from} sets no {_WINDOW}",
             "unlimited",
             (Concern(stream.name, f"{attempts_of(facts, stream)} failures end it, however far apart"),),
         )
     else:
-        yield Found(
+        yield FindingDraft(
             Severity.NOTE,
             "an ApplicationMaster whose number is the last allowed one unregisters and deletes its staging folder when "
             "it ends in order, although YARN would grant another",
             f"{_OWN_ATTEMPTS}=1, and a supervisor that submits again",
-            f"{_WINDOW}={window} ({stream.conf_from})",
+            f"{_WINDOW}={window} ({stream.job.conf_from})",
             "window",
             (Concern(stream.name, "an orderly end of its last attempt is final"),),
         )
 
 
-def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find clients that lose their ApplicationMaster's token when the ResourceManager rolls its key (YARN-3103)."""
     if not stream.runs:
         return
     hadoop = stream.hadoop
     fixed = hadoop.has(_YARN_3103)
     if fixed is None:
-        raise NotKnown(Unasked("YARN-3103", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
+        raise NotKnown(NotChecked("YARN-3103", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
     if not fixed:
-        conf = known(facts.resourcemanager)
+        conf = known(facts.confs.resourcemanager)
         rolls = conf.duration(_ROLLING, "s")
-        yield Found(
+        yield FindingDraft(
             Severity.ERROR,
             "once the ResourceManager has rolled the key of its tokens, an ApplicationMaster that connects again fails "
             "with Invalid AMRMToken: at a failover or restart of the ResourceManager at the latest",
@@ -98,13 +98,13 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
         )
 
 
-def old_client(facts: ClusterFacts) -> Iterator[Found]:
+def old_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find a client on this host whose jobs would do the same. A host without a client submits nothing."""
-    if isinstance(facts.client, Unasked):
+    if isinstance(facts.client, NotChecked):
         return
     hadoop = known(facts.client.hadoop)
     if hadoop.has(_YARN_3103) is False:
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "what is submitted from this host may lose its ApplicationMaster at a failover of the ResourceManager",
             "a client of Hadoop 2.6.1, 2.7.0 or later",
@@ -113,13 +113,13 @@ def old_client(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def privileges(facts: ClusterFacts) -> Iterator[Found]:
+def privileges(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find ResourceManagers that make no tokens of their own, so that logs and second attempts depend on old ones."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     if conf.is_true(_PRIVILEGES):
         return
     fix = "; ".join([f"{_PRIVILEGES}=true in the ResourceManager's yarn-site.xml", *_missing_lines(facts)])
-    yield Found(
+    yield FindingDraft(
         Severity.WARNING,
         "NodeManagers aggregate logs and localise second attempts with the tokens of the submission: after their end "
         "the logs are deleted unread, and an attempt can't start",
@@ -129,15 +129,15 @@ def privileges(facts: ClusterFacts) -> Iterator[Found]:
     )
 
 
-def privileges_refused(facts: ClusterFacts) -> Iterator[Found]:
+def privileges_refused(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find ResourceManagers that ask the NameNode for tokens in users' names, and are refused."""
-    conf, namenode = known(facts.resourcemanager), known(facts.namenode)
+    conf, namenode = known(facts.confs.resourcemanager), known(facts.confs.namenode)
     if not conf.is_true(_PRIVILEGES):
         return
     hosts, groups = proxy_lines(facts)
     users = groups.replace(".groups", ".users")
     if not namenode.get(hosts) or not (namenode.get(groups) or namenode.get(users)):
-        yield Found(
+        yield FindingDraft(
             Severity.ERROR,
             "the ResourceManager asks the NameNode for tokens in users' names and is refused: logs of applications "
             "that outlive their tokens are lost as without the privileges",
@@ -149,7 +149,7 @@ def privileges_refused(facts: ClusterFacts) -> Iterator[Found]:
         said = namenode.said(hosts, groups)
         why = f"{said}, and only the NameNode knows whether that includes its address and all users"
         raise NotKnown(
-            Unasked("whether the ResourceManager may act for users", why, "the ResourceManager's own keytab")
+            NotChecked("whether the ResourceManager may act for users", why, "the ResourceManager's own keytab")
         )
 
 
@@ -158,24 +158,24 @@ def proxy_lines(facts: ClusterFacts) -> tuple[str, str]:
 
     Raises NotKnown: when the NameNode's rules make no name of its principal, or can't be read.
     """
-    namenode = known(facts.namenode)
-    principal = known(facts.resourcemanager).need("yarn.resourcemanager.principal")
+    namenode = known(facts.confs.namenode)
+    principal = known(facts.confs.resourcemanager).need("yarn.resourcemanager.principal")
     realm = principal.rpartition("@")[2]
     rules = namenode.get("hadoop.security.auth_to_local") or "DEFAULT"
     try:
         user = short_name(rules, principal.replace("_HOST", "host"), realm)
     except InvalidInput as error:
-        raise NotKnown(Unasked("the ResourceManager's short name", error.message)) from None
+        raise NotKnown(NotChecked("the ResourceManager's short name", error.message)) from None
     if user is None:
-        raise NotKnown(Unasked("the ResourceManager's short name", f"{namenode.server} has no rule for {principal}"))
+        raise NotKnown(NotChecked("the ResourceManager's short name", f"{namenode.server} has no rule for {principal}"))
     return f"hadoop.proxyuser.{user}.hosts", f"hadoop.proxyuser.{user}.groups"
 
 
-def aggregation_off(facts: ClusterFacts) -> Iterator[Found]:
+def aggregation_off(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find clusters that keep no logs of ended applications."""
-    conf = known(facts.nodemanager)
+    conf = known(facts.confs.nodemanager)
     if not conf.is_true(_AGGREGATION):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "logs stay on the nodes and are deleted hours after a stream's end: nobody can read why it ended",
             f"{_AGGREGATION}=true in the NodeManagers' yarn-site.xml",
@@ -183,11 +183,11 @@ def aggregation_off(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def resourcemanager_recovery(facts: ClusterFacts) -> Iterator[Found]:
+def resourcemanager_recovery(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find ResourceManagers whose restart or failover ends applications."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     if not conf.is_true(_RECOVERY):
-        yield Found(
+        yield FindingDraft(
             Severity.ERROR,
             "a restart of the ResourceManager kills all streams, and forgets that they ever ran",
             f"{_RECOVERY}=true, with yarn.resourcemanager.store.class",
@@ -195,7 +195,7 @@ def resourcemanager_recovery(facts: ClusterFacts) -> Iterator[Found]:
             "recovery",
         )
     elif not conf.is_true(_WORK_PRESERVING):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "a restart or failover of the ResourceManager ends all containers: it costs each stream an attempt",
             f"{_WORK_PRESERVING}=true",
@@ -204,11 +204,11 @@ def resourcemanager_recovery(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def nodemanager_recovery(facts: ClusterFacts) -> Iterator[Found]:
+def nodemanager_recovery(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find NodeManagers whose restart ends their containers."""
-    conf = known(facts.nodemanager)
+    conf = known(facts.confs.nodemanager)
     if not conf.is_true(_NM_RECOVERY):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "a restart of a NodeManager, as for an upgrade, ends the containers on it: drivers and executors",
             f"{_NM_RECOVERY}=true and yarn.nodemanager.recovery.dir, with a fixed port in yarn.nodemanager.address",
@@ -216,10 +216,10 @@ def nodemanager_recovery(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def lifetime_limit(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def lifetime_limit(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find applications that YARN ends at a limit of its queue, or of its submission."""
     if stream.runs and stream.limit_ends:
-        yield Found(
+        yield FindingDraft(
             Severity.NOTE if stream.restarted else Severity.WARNING,
             "YARN kills applications at a lifetime limit",
             "yarn.scheduler.capacity.<queue>.maximum-application-lifetime=-1, and default-application-lifetime=-1",
@@ -228,11 +228,11 @@ def lifetime_limit(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
         )
 
 
-def rights(facts: ClusterFacts) -> Iterator[Found]:
+def rights(facts: ClusterFacts) -> Iterator[FindingDraft]:
     """Find clusters where every user may end every stream, or where the watcher sees none."""
-    conf = known(facts.resourcemanager)
+    conf = known(facts.confs.resourcemanager)
     if not conf.is_true("yarn.acl.enable"):
-        yield Found(
+        yield FindingDraft(
             Severity.WARNING,
             "every user of the cluster may view and kill every stream",
             "yarn.acl.enable=true, with yarn.admin.acl and acl_administer_queue of the root queue",
@@ -243,7 +243,7 @@ def rights(facts: ClusterFacts) -> Iterator[Found]:
 def _missing_lines(facts: ClusterFacts) -> list[str]:
     """Return the lines that the NameNodes need as well: those that they lack, as far as they tell."""
     try:
-        namenode, lines = known(facts.namenode), proxy_lines(facts)
+        namenode, lines = known(facts.confs.namenode), proxy_lines(facts)
         return _on_namenodes([line for line in lines if not namenode.get(line)])
     except NotKnown:
         # What the ResourceManager said is proof enough.
@@ -251,17 +251,17 @@ def _missing_lines(facts: ClusterFacts) -> list[str]:
 
 
 def _after_tokens(facts: ClusterFacts) -> tuple[Concern, ...]:
-    streams = () if isinstance(facts.streams, Unasked) else facts.streams
+    streams = () if isinstance(facts.streams, NotChecked) else facts.streams
     running = (stream for stream in streams if isinstance(stream.running, str) and stream.running)
     return tuple(
-        Concern(stream.name, _lost(facts, stream), stream.launch_tokens_end)
+        Concern(stream.name, _lost(facts, stream), stream.credentials.launch_tokens_end)
         for stream in running
-        if stream.launch_tokens_end
+        if stream.credentials.launch_tokens_end
     )
 
 
 def _lost(facts: ClusterFacts, stream: StreamFacts) -> str:
-    if stream.renews_itself and _may_retry(facts, stream):
+    if stream.credentials.renews_itself and _may_retry(facts, stream):
         return "its second attempt will fail, and its logs are lost if it ends,"
     return "its logs are lost if it ends"
 
@@ -280,11 +280,13 @@ def _on_namenodes(lines: list[str]) -> list[str]:
 
 def _said_of_attempts(facts: ClusterFacts, stream: StreamFacts) -> str:
     own = stream.setting(_OWN_ATTEMPTS)
-    return f"{_OWN_ATTEMPTS}={own} ({stream.conf_from})" if own else known(facts.resourcemanager).said(_ATTEMPTS)
+    return (
+        f"{_OWN_ATTEMPTS}={own} ({stream.job.conf_from})" if own else known(facts.confs.resourcemanager).said(_ATTEMPTS)
+    )
 
 
 def _number(conf: EffectiveConf, key: str) -> int:
     value = conf.need(key)
     if not value.isdecimal():
-        raise NotKnown(Unasked(key, f"{conf.server} says {value!r}, which is no number"))
+        raise NotKnown(NotChecked(key, f"{conf.server} says {value!r}, which is not a number"))
     return int(value)

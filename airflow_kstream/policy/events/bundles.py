@@ -31,7 +31,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Pace:
+class BundlePace:
     """The pace of one kind of bundle: the last one's time, and for how long its events had waited."""
 
     sent: float
@@ -55,7 +55,7 @@ class Bundles:
     """The bundles that wait. Times are seconds by one clock."""
 
     waiting: Mapping[Key, Bundle] = field(default_factory=dict)
-    paces: Mapping[Key, Pace] = field(default_factory=dict)
+    paces: Mapping[Key, BundlePace] = field(default_factory=dict)
 
     @property
     def next_due(self) -> float | None:
@@ -87,7 +87,7 @@ class Bundles:
             return self, {}
         due = {key: bundle for key, bundle in self.waiting.items() if now >= bundle.due}
         paces = {key: pace for key, pace in self.paces.items() if now - pace.sent <= 2 * pace.waited}
-        paces |= {key: Pace(now, bundle.due - bundle.opened) for key, bundle in due.items()}
+        paces |= {key: BundlePace(now, bundle.due - bundle.opened) for key, bundle in due.items()}
         waiting = {key: bundle for key, bundle in self.waiting.items() if key not in due}
         return Bundles(waiting, paces), {key: bundle.events for key, bundle in due.items()}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from airflow_kstream.model.streams.event import Event, EventKind, Lasting, Ledger, Over, Trouble
+from airflow_kstream.model.streams.event import EndedEvent, Event, EventKind, LastingEvent, Ledger, Trouble
 
 # Events that are over, for people: what a page can list. A deferred task carries them.
 _KEPT = 15
@@ -42,9 +42,9 @@ def after(told: Ledger, event: Event) -> Ledger:
     lasting = {key: each for key, each in told.lasting.items() if key != event.key}
     past = told.past
     if event.until is None:
-        lasting[event.key] = Lasting(event.kind, event.since, event.why, event.about)
+        lasting[event.key] = LastingEvent(event.kind, event.since, event.why, event.about)
     else:
-        past = (*past, Over(event.kind, event.since, event.until, event.why, event.about))[-_KEPT:]
+        past = (*past, EndedEvent(event.kind, event.since, event.until, event.why, event.about))[-_KEPT:]
     return replace(told, lasting=lasting, changes=told.changes + 1, past=past)
 
 
@@ -62,8 +62,8 @@ def joined(stored: Ledger, carried: Ledger) -> Ledger:
     return Ledger(lasting, max(stored.changes, carried.changes) + 1, past)
 
 
-def _not_over(told: Ledger, other: Ledger) -> dict[tuple[EventKind, str], Lasting]:
-    def is_over(event: Lasting) -> bool:
+def _not_over(told: Ledger, other: Ledger) -> dict[tuple[EventKind, str], LastingEvent]:
+    def is_over(event: LastingEvent) -> bool:
         return any((past.kind, past.about) == event.key and past.until >= event.since for past in other.past)
 
     return {key: event for key, event in told.lasting.items() if not is_over(event)}

@@ -62,46 +62,79 @@ class Overdue:
 
 
 @dataclass(frozen=True)
-class Signs:
-    """The signs of one look at a stream, as far as events go. Without a conclusion only `blind` counts.
+class CredentialSigns:
+    """The signs of a stream's credentials."""
 
-    `plan_in` is the time until the restart window begins, negative within it. `left` is the time to the horizon.
-    `settled` is whether nothing is under way, `rests` whether a person wants it as it is: stopped, held or frozen
-    streams have no progress to make. `held_back` is whether a step waits for the end of the cluster's freeze,
-    `falls_into_freeze` what of a running stream falls into it. A stream without a declared checkpoint has no `pulse`.
-    """
+    plan_in: timedelta | None = None
+    """The time until the restart window begins, negative within it."""
+    left: timedelta | None = None
+    """The time to the horizon."""
+    horizon: HorizonReason | None = None
+    not_refreshed: str = ""
+    """Why fresh tokens don't reach it, empty if they do or none are pushed."""
+
+
+@dataclass(frozen=True)
+class FreezeSigns:
+    """The signs of the cluster's freeze."""
+
+    frozen: bool = False
+    held_back: bool = False
+    """Whether a step waits for the end of the freeze."""
+    falls_into_freeze: str = ""
+    """What of a running stream falls into it."""
+
+
+@dataclass(frozen=True)
+class ProgressSigns:
+    """The signs of a stream's progress."""
+
+    works: bool = True
+    pulse: Pulse | None = None
+    """None for a stream without a declared checkpoint."""
+    pulse_why: str = ""
+    queued: timedelta | None = None
+    """How long YARN has not started its application; None if it waits for nothing."""
+    queued_too_long: bool = False
+
+
+@dataclass(frozen=True)
+class StartSigns:
+    """The signs of what stands before a stream's next start, and of what was started."""
+
+    breaker_open: bool = False
+    blocked: Blocked | None = None
+    refusal: str = ""
+    """Why its task could not replace it, or could not start a successor."""
+    waits_for_a_person: bool = False
+    former_spec: bool = False
+    """Whether it runs in place of its declared spec, which failed."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """The signs of one look at a stream, as far as events go. Without a conclusion only `blind` counts."""
 
     concluded: bool = True
     why: str = ""
     blind: bool = False
-    plan_in: timedelta | None = None
-    left: timedelta | None = None
-    horizon: HorizonReason | None = None
     lives: bool = True
-    works: bool = True
     rests: bool = False
+    """Whether a person wants it as it is: stopped, held or frozen streams have no progress to make."""
     settled: bool = True
-    held_back: bool = False
-    frozen: bool = False
-    falls_into_freeze: str = ""
-    former_spec: bool = False
-    pulse: Pulse | None = None
-    pulse_why: str = ""
-    breaker_open: bool = False
-    blocked: Blocked | None = None
-    refusal: str = ""
-    waits_for_a_person: bool = False
-    queued: timedelta | None = None
-    queued_too_long: bool = False
-    not_refreshed: str = ""
+    """Whether nothing is under way."""
+    credentials: CredentialSigns = CredentialSigns()
+    freeze: FreezeSigns = FreezeSigns()
+    progress: ProgressSigns = ProgressSigns()
+    start: StartSigns = StartSigns()
 
 
 def known(signs: Signs) -> frozenset[EventKind]:
     """Return the kinds that this look can judge. Without a conclusion nothing ends, not even the blindness."""
     if not signs.concluded:
         return frozenset({EventKind.BLIND}) if signs.blind else frozenset()
-    unknown = _HELD_BACK if signs.held_back else frozenset()
-    if signs.frozen and not signs.lives and not signs.rests:
+    unknown = _HELD_BACK if signs.freeze.held_back else frozenset()
+    if signs.freeze.frozen and not signs.lives and not signs.rests:
         # It died in the freeze that somebody was told of.
         unknown |= {EventKind.FROZEN}
     if not signs.rests and not _proven(signs):
@@ -118,31 +151,33 @@ def troubles(signs: Signs, overdue: Overdue = Overdue()) -> tuple[Trouble, ...]:
 
 def _proven(signs: Signs) -> bool:
     """Return whether the stream shows by itself that it works."""
-    return signs.settled and signs.lives and signs.works and (signs.pulse is None or signs.pulse in _PROGRESS)
+    pulse = signs.progress.pulse
+    return signs.settled and signs.lives and signs.progress.works and (pulse is None or pulse in _PROGRESS)
 
 
 def _troubles(signs: Signs, overdue: Overdue = Overdue()) -> Iterator[Trouble]:
-    if signs.plan_in is not None and overdue.holds(-signs.plan_in, signs.left):
+    credentials, progress, start = signs.credentials, signs.progress, signs.start
+    if credentials.plan_in is not None and overdue.holds(-credentials.plan_in, credentials.left):
         yield Trouble(EventKind.OVERDUE, signs.why)
-    if signs.refusal or (signs.blocked and signs.blocked.by in _BLOCKING):
-        yield Trouble(EventKind.BLOCKED, signs.refusal or (signs.blocked.why if signs.blocked else ""))
-    if signs.breaker_open:
+    if start.refusal or (start.blocked and start.blocked.by in _BLOCKING):
+        yield Trouble(EventKind.BLOCKED, start.refusal or (start.blocked.why if start.blocked else ""))
+    if start.breaker_open:
         yield Trouble(EventKind.BREAKER, signs.why)
-    if signs.falls_into_freeze:
-        yield Trouble(EventKind.FROZEN, signs.falls_into_freeze)
-    if signs.former_spec and not signs.rests:
+    if signs.freeze.falls_into_freeze:
+        yield Trouble(EventKind.FROZEN, signs.freeze.falls_into_freeze)
+    if start.former_spec and not signs.rests:
         yield Trouble(EventKind.FORMER_SPEC, signs.why)
-    if signs.pulse is Pulse.NO_CHECKPOINT and signs.lives and not signs.rests:
-        yield Trouble(EventKind.NO_CHECKPOINT, signs.pulse_why)
-    if signs.pulse is Pulse.CHANGED and signs.lives and not signs.rests:
-        yield Trouble(EventKind.CHANGED, signs.pulse_why)
-    if signs.pulse in _STALLED and signs.lives and not signs.rests:
-        yield Trouble(EventKind.STALLED, signs.pulse_why)
-    if signs.queued_too_long:
+    if progress.pulse is Pulse.NO_CHECKPOINT and signs.lives and not signs.rests:
+        yield Trouble(EventKind.NO_CHECKPOINT, progress.pulse_why)
+    if progress.pulse is Pulse.CHANGED and signs.lives and not signs.rests:
+        yield Trouble(EventKind.CHANGED, progress.pulse_why)
+    if progress.pulse in _STALLED and signs.lives and not signs.rests:
+        yield Trouble(EventKind.STALLED, progress.pulse_why)
+    if progress.queued_too_long:
         yield Trouble(EventKind.QUEUED, signs.why)
-    if signs.waits_for_a_person:
+    if start.waits_for_a_person:
         yield Trouble(EventKind.KILLED, signs.why)
-    if signs.horizon is HorizonReason.KEYTAB_ROTATED and signs.lives:
+    if credentials.horizon is HorizonReason.KEYTAB_ROTATED and signs.lives:
         yield Trouble(EventKind.KEYTAB_ROTATED, HorizonReason.KEYTAB_ROTATED.value)
-    if signs.not_refreshed and signs.lives and not signs.rests:
-        yield Trouble(EventKind.NOT_REFRESHED, signs.not_refreshed)
+    if credentials.not_refreshed and signs.lives and not signs.rests:
+        yield Trouble(EventKind.NOT_REFRESHED, credentials.not_refreshed)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kstream.model.streams.event import WORDS, EventKind, Lasting
+from airflow_kstream.model.streams.event import WORDS, EventKind, LastingEvent
 from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.events.hands import way_out
+from airflow_kstream.policy.events.attention import way_out
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 # Names of the steps that replace a generation.
@@ -24,7 +24,7 @@ _LIVES = {Phase.RUNNING, Phase.STARTING}
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingTrouble:
     """A trouble in words, `since` when, and what to do. `waits` is whether there is nothing to do but wait."""
 
     words: str
@@ -35,7 +35,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Known:
+class StandingFacts:
     """Facts beside the last look: when the newest generation was claimed, the reason of its pulse, and the state of
     the task that watches the stream. Each is None or empty if it is not known."""
 
@@ -44,30 +44,32 @@ class Known:
     task: str = ""
 
 
-def standing(event: Lasting, state: StreamState, stream: str, known: Known = Known()) -> Standing:
+def standing(
+    event: LastingEvent, state: StreamState, stream: str, known: StandingFacts = StandingFacts()
+) -> StandingTrouble:
     """Return how an event stands after the last look."""
     about = f" ({event.about})" if event.about else ""
-    told = Standing(f"{WORDS[event.kind][0]}{about}", event.since, event.why, way_out(event.kind, stream))
+    told = StandingTrouble(f"{WORDS[event.kind][0]}{about}", event.since, event.why, way_out(event.kind, stream))
     if event.kind is EventKind.OVERDUE and known.task == _AT_WORK:
         return replace(told, way_out="its task runs now: its log tells how far the restart is")
     return _of_a_stall(told, state, stream, known) if event.kind is EventKind.STALLED else told
 
 
-def _of_a_stall(told: Standing, state: StreamState, stream: str, known: Known) -> Standing:
-    hangs, claimed = state.pulse in _STALLED, known.claimed
+def _of_a_stall(told: StandingTrouble, state: StreamState, stream: str, known: StandingFacts) -> StandingTrouble:
+    hangs, claimed = state.progress.pulse in _STALLED, known.claimed
     if hangs:
         told = replace(told, why=known.pulse_why or told.why)
     if state.state in _REPLACED:
         return replace(told, way_out="wait: its task is about to replace the generation")
     newer = claimed is not None and told.since is not None and claimed > told.since
-    if state.state in _LIVES and not hangs and (newer or state.pulse == Pulse.STARTING):
+    if state.state in _LIVES and not hangs and (newer or state.progress.pulse == Pulse.STARTING):
         return _outlived(state, stream, claimed)
     return told
 
 
-def _outlived(state: StreamState, stream: str, claimed: datetime | None) -> Standing:
+def _outlived(state: StreamState, stream: str, claimed: datetime | None) -> StandingTrouble:
     since = f"was claimed at {claimed:%H:%M:%S} UTC and " if claimed else ""
-    return Standing(
+    return StandingTrouble(
         f"it stalled, and generation {state.generation} has yet to commit",
         claimed,
         f"generation {state.generation} {since}follows the one that made no progress",

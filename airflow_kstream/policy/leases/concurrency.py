@@ -26,7 +26,7 @@ _ERASURE_CODED = 2
 
 @dataclass(eq=False)
 class ConcurrencyLimit:
-    """The number of recoveries that may run at once on one DataNode, or on all; `most` of None is no limit."""
+    """The number of recoveries that may run at once on one DataNode, or on all; `most` of None means no limit."""
 
     name: str
     most: int | None

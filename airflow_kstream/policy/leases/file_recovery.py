@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, FileChange, Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import Slot
 
@@ -32,13 +32,41 @@ class Stage(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class FileRecovery:
-    """The progress of one target. Times are counted from the run's start; None means not yet.
+class RequestState:
+    """The requests for one file's recovery."""
 
-    `read_at`: when the state was read that permits a request. `due`: when the next request may follow. `requested_at`:
-    the first request. `finished_at`: when the file was seen closed or was given up. `accepted`: the NameNode answered
-    that recovery runs. `last_error`: the NameNode's.
-    """
+    requested_at: timedelta | None = None
+    """The first one."""
+    last_requested: timedelta = timedelta(0)
+    requests: int = 0
+    accepted: bool = False
+    """Whether the NameNode answered that recovery runs."""
+    last_error: str = ""
+    """The NameNode's."""
+
+
+@dataclass(eq=False, slots=True)
+class RetryState:
+    """The failed requests for one file."""
+
+    due: timedelta = timedelta(0)
+    """When the next request may follow."""
+    failures: int = 0
+    first_failed: timedelta | None = None
+
+
+@dataclass(eq=False, slots=True)
+class PollState:
+    """The polls whether one file is closed."""
+
+    next_poll: timedelta = timedelta(0)
+    polled: timedelta = timedelta(0)
+    polls: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class FileRecovery:
+    """The progress of one target. Times are counted from the run's start; None means not yet."""
 
     target: Target
     stage: Stage = Stage.QUEUED
@@ -46,18 +74,12 @@ class FileRecovery:
     slot: Slot | None = None
     slow: bool = False
     read_at: timedelta | None = None
-    first_failed: timedelta | None = None
-    requested_at: timedelta | None = None
-    last_requested: timedelta = timedelta(0)
+    """When the state was read that permits a request."""
     finished_at: timedelta | None = None
-    requests: int = 0
-    accepted: bool = False
-    last_error: str = ""
-    due: timedelta = timedelta(0)
-    failures: int = 0
-    next_poll: timedelta = timedelta(0)
-    polled: timedelta = timedelta(0)
-    polls: int = 0
+    """When the file was seen closed or was given up."""
+    request: RequestState = field(default_factory=RequestState)
+    retry: RetryState = field(default_factory=RetryState)
+    poll: PollState = field(default_factory=PollState)
     end: Recovery | None = None
 
     @property
@@ -68,22 +90,22 @@ class FileRecovery:
         return self.read_at is not None and now - self.read_at <= FRESH
 
     def backs_off(self, now: timedelta, most: timedelta) -> None:
-        self.due = now + pause(self.failures, most)
-        self.failures += 1
+        self.retry.due = now + pause(self.retry.failures, most)
+        self.retry.failures += 1
 
     def lands(self, now: timedelta, stage: Stage) -> None:
         """Mark a file that was seen closed, or is past its deadline: a review is due now."""
         self.stage = stage
-        self.finished_at = self.due = now
-        self.failures = 0
+        self.finished_at = self.retry.due = now
+        self.retry.failures = 0
 
     def polls_later(self, now: timedelta, most: timedelta) -> None:
         """Schedule the next poll: soon while its DataNode closes other files, since it closes them one by one."""
         last_close = self.slot.host.last_close if self.slot else None
-        moving = last_close is not None and last_close >= self.polled
-        self.polls = 0 if moving else self.polls + 1
-        self.polled = now
-        self.next_poll = now + (_MOVING if moving else pause(self.polls, most))
+        moving = last_close is not None and last_close >= self.poll.polled
+        self.poll.polls = 0 if moving else self.poll.polls + 1
+        self.poll.polled = now
+        self.poll.next_poll = now + (_MOVING if moving else pause(self.poll.polls, most))
 
     def difference(self, state: FileState) -> str:
         """Describe what changed since its recovery was decided; empty if nothing did."""
@@ -105,21 +127,23 @@ class FileRecovery:
             why=why or OUTCOME_MEANS[outcome],
             reason=self.target.reason,
             holder=self.target.holder,
-            length_before=before.length if before else expected.length,
-            visible_before=_visible(before, expected.visible_length),
-            length_after=after.length if after else None,
-            stamp_before=expected.generation_stamp,
-            stamp_after=after.block.generation_stamp if after and after.block else None,
-            started=epoch + self.requested_at if self.requested_at is not None else None,
+            change=FileChange(
+                length_before=before.length if before else expected.length,
+                visible_before=_visible(before, expected.visible_length),
+                length_after=after.length if after else None,
+                stamp_before=expected.generation_stamp,
+                stamp_after=after.block.generation_stamp if after and after.block else None,
+            ),
+            started=epoch + self.request.requested_at if self.request.requested_at is not None else None,
             seconds=self._lasted,
-            asked=self.requests,
+            asked=self.request.requests,
         )
 
     @property
     def _lasted(self) -> float:
-        if self.requested_at is None or self.finished_at is None:
+        if self.request.requested_at is None or self.finished_at is None:
             return 0.0
-        return round((self.finished_at - self.requested_at).total_seconds(), 3)
+        return round((self.finished_at - self.request.requested_at).total_seconds(), 3)
 
     def why_not_closed(self, state: FileState | None, after: timedelta) -> str:
         """Explain why the file is still open, for a person who has to investigate."""
@@ -128,7 +152,7 @@ class FileRecovery:
         if block:
             report = f"{block.newest_report:%Y-%m-%d %H:%M:%S} UTC" if block.newest_report else "never"
             where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last reported {report}"
-        answer = self.last_error or ("recovery started" if self.accepted else "none")
+        answer = self.request.last_error or ("recovery started" if self.request.accepted else "none")
         coded = f"; {_TOO_FEW_BLOCKS}" if state and state.erasure_coded else ""
         return f"not closed within {format_duration(after)}; {where}{coded}; the NameNode's last answer: {answer}"
 

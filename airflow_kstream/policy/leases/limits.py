@@ -19,7 +19,7 @@ PER_DATANODE, IN_ALL = 512, 1000
 
 @dataclass(frozen=True)
 class Pauses:
-    """The pauses of a run; only a test that can't wait for so long sets them.
+    """The pauses of a run; only a test that can't wait that long sets them.
 
     `health`: between two health checks. `retry_after`: until the next request for the same file, slightly more than 30
     heartbeats of a DataNode.
@@ -39,7 +39,7 @@ class Pauses:
 
 @dataclass(frozen=True)
 class RecoveryLimits:
-    """The most recoveries at once, on one DataNode and in all (None is no limit), and the time for each file.
+    """The most recoveries at once, on one DataNode and in all (None means no limit), and the time for each file.
 
     A run starts with fewer and goes up to these limits while files are closed in time. `deadline`: from the first
     request for a file until it is given up.

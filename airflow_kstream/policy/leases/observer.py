@@ -67,8 +67,8 @@ class RecoveryObserver:
             return
         since = answer.active_since - self._progress.epoch if answer.active_since else now
         for file in self._scheduler.in_flight:
-            if file.last_requested <= since + _SKEW:
-                file.due = min(file.due, now)
+            if file.request.last_requested <= since + _SKEW:
+                file.retry.due = min(file.retry.due, now)
 
     def judged(self, due: timedelta | None) -> None:
         """Note that files were judged, and when the next ones can be; None if none is left."""
@@ -96,26 +96,26 @@ class RecoveryObserver:
         """Mark files right before their request is sent: from now on it may have reached the NameNode."""
         for path in paths:
             file = self._progress.file(path)
-            file.requests += 1
+            file.request.requests += 1
             file.stage = Stage.REQUESTED
             file.read_at = None
-            file.last_requested = now
-            if file.requested_at is None:
-                file.requested_at = file.polled = now
-                file.next_poll = now + _FIRST_POLL
+            file.request.last_requested = now
+            if file.request.requested_at is None:
+                file.request.requested_at = file.poll.polled = now
+                file.poll.next_poll = now + _FIRST_POLL
             self._scheduler.was_requested(file)
 
     def requested(self, now: timedelta, path: str, answer: bool | KstreamError) -> None:
         file = self._progress.file(path)
         if file.stage is not Stage.REQUESTED:
             return
-        file.due = now + self._limits.pauses.before_retry(self._scheduler.breaker.version, file.requests)
+        file.retry.due = now + self._limits.pauses.before_retry(self._scheduler.breaker.version, file.request.requests)
         if isinstance(answer, KstreamError):
             self._refused(now, file, answer)
         elif answer:
             self._closed(now, file)
         else:
-            file.accepted, file.failures = True, 0
+            file.request.accepted, file.retry.failures = True, 0
 
     def answered_in(self, now: timedelta, seconds: float) -> None:
         """Note how long the NameNode took per answer, in seconds, averaged over a batch."""
@@ -130,8 +130,9 @@ class RecoveryObserver:
             self._closed(now, file)
         elif isinstance(answer, NotFound):
             self._end(file, VANISHED)
-        elif self._scheduler.breaker.stopped and not file.accepted:
-            self._end(file, End(Outcome.UNCONFIRMED, f"recovery was requested, and the answer was: {file.last_error}"))
+        elif self._scheduler.breaker.stopped and not file.request.accepted:
+            why = f"recovery was requested, and the answer was: {file.request.last_error}"
+            self._end(file, End(Outcome.UNCONFIRMED, why))
         else:
             file.polls_later(now, _LONGEST_PAUSE)
 
@@ -139,14 +140,14 @@ class RecoveryObserver:
         file = self._progress.file(path)
         if file.stage not in (Stage.CLOSED, Stage.EXPIRED):
             return
-        if isinstance(answer, KstreamError) and answer.retryable and file.failures < _REVIEWS_TRIED:
+        if isinstance(answer, KstreamError) and answer.retryable and file.retry.failures < _REVIEWS_TRIED:
             file.backs_off(now, _LONGEST_PAUSE)
             self._scheduler.to_review(file)
         else:
             self._end_by_review(file, answer)
 
     def break_off(self, last_states: Iterable[tuple[str, FileState | KstreamError]]) -> None:
-        """End every file now. Of those in flight, the ones that `last_states` doesn't show closed are unconfirmed."""
+        """End every file now. Those in flight that `last_states` doesn't show closed are unconfirmed."""
         for path, answer in last_states:
             file = self._progress.file(path)
             closed = isinstance(answer, FileState) and not answer.is_open and not file.difference(answer)
@@ -163,7 +164,7 @@ class RecoveryObserver:
                 self._end(file, End(Outcome.NOT_TRIED, why))
 
     def _is_late(self, now: timedelta, file: FileRecovery) -> None:
-        lasts = now - (file.requested_at or now)
+        lasts = now - (file.request.requested_at or now)
         if lasts >= self._limits.deadline:
             file.lands(now, Stage.EXPIRED)
             self._scheduler.to_review(file)
@@ -184,8 +185,8 @@ class RecoveryObserver:
         if end := when_unreadable(error):
             self._end(file, end)
             return
-        file.first_failed = now if file.first_failed is None else file.first_failed
-        if not error.retryable or now - file.first_failed >= self._limits.deadline:
+        file.retry.first_failed = now if file.retry.first_failed is None else file.retry.first_failed
+        if not error.retryable or now - file.retry.first_failed >= self._limits.deadline:
             self._end(file, End(Outcome.NOT_TRIED, f"its state can't be read: {words(error)}"))
             return
         file.backs_off(now, _LONGEST_PAUSE)
@@ -202,16 +203,17 @@ class RecoveryObserver:
             self._closed(now, file)
 
     def _refused(self, now: timedelta, file: FileRecovery, error: KstreamError) -> None:
-        file.last_error = words(error)
+        file.request.last_error = words(error)
         if end := when_refused(error):
             self._end(file, end)
         elif isinstance(error, Conflict) or error.retryable:
             self._scheduler.was_refused(now)
             file.backs_off(now, _LONGEST_PAUSE)
         else:
-            self._end(file, End(Outcome.UNCONFIRMED if file.requests > 1 else Outcome.NOT_TRIED, file.last_error))
+            outcome = Outcome.UNCONFIRMED if file.request.requests > 1 else Outcome.NOT_TRIED
+            self._end(file, End(outcome, file.request.last_error))
             if not isinstance(error, InvalidInput):
-                self._scheduler.breaker.stop(file.last_error)
+                self._scheduler.breaker.stop(file.request.last_error)
 
     def _closed(self, now: timedelta, file: FileRecovery) -> None:
         file.lands(now, Stage.CLOSED)

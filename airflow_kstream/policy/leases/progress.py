@@ -45,7 +45,7 @@ class RecoveryProgress:
     @property
     def in_flight(self) -> tuple[str, ...]:
         """Return the paths whose recovery was requested and whose outcome is not known."""
-        return tuple(file.path for file in self.files if file.requests and file.end is None)
+        return tuple(file.path for file in self.files if file.request.requests and file.end is None)
 
     def file(self, path: str) -> FileRecovery:
         return self._files[path]

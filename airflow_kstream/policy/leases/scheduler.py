@@ -120,7 +120,7 @@ class RecoveryScheduler:
         """Return the most urgent command. A command is repeated only if it was answered with an error."""
         if now >= self._next_walk:
             self._next_walk = now + WALK_EVERY
-            self._polls = deque(file for file in self._in_flight.values() if file.next_poll <= now)
+            self._polls = deque(file for file in self._in_flight.values() if file.poll.next_poll <= now)
         deciders: tuple[Callable[[timedelta], Command | None], ...] = (
             self._health,
             self._poll,
@@ -150,7 +150,7 @@ class RecoveryScheduler:
     def _request(self, now: timedelta) -> Command | None:
         if self.breaker.holds:
             return None
-        again = [file for file in self._in_flight.values() if file.due <= now and file.fresh(now)]
+        again = [file for file in self._in_flight.values() if file.retry.due <= now and file.fresh(now)]
         picked, left = again[: self._requests_at_once], []
         for file in self._ready:
             if file.slot and len(picked) < self._requests_at_once and file.fresh(now) and _may_go(file):
@@ -164,8 +164,8 @@ class RecoveryScheduler:
     def _read(self, now: timedelta) -> Command | None:
         if self.breaker.holds:
             return None
-        again = [file for file in self._in_flight.values() if file.due <= now]
-        again += [file for file in self._ready if file.due <= now and _may_go(file)]
+        again = [file for file in self._in_flight.values() if file.retry.due <= now]
+        again += [file for file in self._ready if file.retry.due <= now and _may_go(file)]
         again = [file for file in again if not file.fresh(now)][: self._reads_at_once]
         room = min(self._reads_at_once - max(len(again), len(self._ready)), self._limits.together.room)
         files = [*again, *self._from_queue(now, room)]
@@ -178,22 +178,22 @@ class RecoveryScheduler:
         return JudgeMore(int(room)) if room >= 1 else None
 
     def _from_queue(self, now: timedelta, room: float) -> Iterator[FileRecovery]:
-        while self._queue and room >= 1 and self._queue[0].due <= now:
+        while self._queue and room >= 1 and self._queue[0].retry.due <= now:
             room -= 1
             yield self._queue.popleft()
 
     def _review(self, now: timedelta) -> Command | None:
-        due = [file for file in self._reviews if file.due <= now][: self._reads_at_once]
+        due = [file for file in self._reviews if file.retry.due <= now][: self._reads_at_once]
         chosen = set(due)
         self._reviews = deque(file for file in self._reviews if file not in chosen)
         return Review(_paths(due)) if due else None
 
     def _wake(self, now: timedelta) -> timedelta:
-        times = [file.next_poll for file in self._in_flight.values()]
-        times += [file.due for file in self._reviews]
+        times = [file.poll.next_poll for file in self._in_flight.values()]
+        times += [file.retry.due for file in self._reviews]
         if not self.breaker.holds:
             waiting = [*self._in_flight.values(), *self._ready, *list(self._queue)[:1]]
-            times += [file.due for file in waiting if file.due > now]
+            times += [file.retry.due for file in waiting if file.retry.due > now]
             times += [] if self.judging_due is None else [self.judging_due]
         if not self.breaker.stopped:
             times.append(self.breaker.next_health)

@@ -1,15 +1,15 @@
-"""The rules by which files of a state_dir may go: drafts of dead writers, old history, folders of gone streams.
+"""The rules by which files of a state_dir may go, and by which a stream is gone.
 
 What a removal loses decides. A draft that is a month old has no writer. History is what a running stream deletes by
 itself, too. A folder holds the claim that shows whose a checkpoint's data is: without it, the stream is one that was
-never submitted. So it goes only when a person has stopped the stream and nobody declares it; the order that stopped it
-goes last, or stays if somebody else gave it. If the stream comes back, its checkpoints with data are refused until
-somebody takes them over: nothing is written twice. The owners of checkpoints lie in the checkpoints and are never
-touched; a stream that still owns one stays.
+never submitted. So a person removes it, by a command that is shown when a person has stopped the stream and nobody
+declares it. If the stream comes back, its checkpoints with data are refused until somebody takes them over: nothing is
+written twice. The owners of checkpoints lie in the checkpoints; a stream that still owns one is not gone.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,7 +20,6 @@ from airflow_kstream.model.clusters.own_folders import is_own_draft
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import (
-    claim_file,
     ended_file,
     generation_of_file,
     is_draft,
@@ -43,16 +42,15 @@ class RemovalKind(StrEnum):
 
     DRAFT = "draft"
     HISTORY = "history"
-    FOLDER = "folder"
 
 
 @dataclass(frozen=True)
 class Removal:
-    """A file, or at last its folder itself, that may go. `why` is for people: two looks may word it differently."""
+    """A file that may go, and why, for people."""
 
     path: str
     kind: RemovalKind
-    why: str = field(compare=False)
+    why: str
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,16 @@ class Cleaning:
     """The removals in a folder, in their order.
 
     `stays` is why the folder of an undeclared stream stays, or why nothing of a stream may go; empty if neither holds.
+    `gone` is why nobody needs a stream's folder any longer, and the command that removes it; empty if that is not so.
     """
 
     removals: tuple[Removal, ...] = ()
     stays: str = ""
+    gone: str = ""
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetentionCounts:
     """The numbers of files that stay, whatever their age: claims, records of ends, orders on one subject."""
 
     claims: int
@@ -82,8 +82,8 @@ class FolderFacts:
     `declared` is None where the declarations are not known. `living` are applications that carry the stream's tags or
     that it adopted, with their generations. `owned` are checkpoints that it has not released. `doubt` is why something
     of it can't be read, or told. `strangers` are files of others in the folder, with their owners; the rest counts.
-    `elsewhere` are the paths of the housekeeper's own notes of what was told of it, copies of its declarations and
-    orders on it, in the order in which they may go.
+    `elsewhere` are the paths of the housekeeper's own notes of what was told of it, of its copies of its declarations
+    and of its orders on it, which a person removes last: with them, what is left of it starts nothing.
     """
 
     stream: StreamId
@@ -100,15 +100,15 @@ class FolderFacts:
 
 
 def cleaning_age(name: str, text: str) -> timedelta:
-    """Read how old a file must be to go. Raises InvalidInput: when it is no duration from 1d to 3660d."""
+    """Read how old a file must be to go. Raises InvalidInput: when it is not a duration from 1d to 3660d."""
     age = parse_duration(text)
     if not _LEAST <= age <= _MOST:
         raise InvalidInput(f"{name} is {text}; allowed is 1d to 3660d")
     return age
 
 
-def cleaning(facts: FolderFacts, older_than: timedelta, kept: Kept) -> Cleaning:
-    """Return what may go of a stream's folder; nothing of one that is not understood."""
+def cleaning(facts: FolderFacts, older_than: timedelta, kept: RetentionCounts) -> Cleaning:
+    """Return what may go of a stream's folder, and whether it is gone; nothing of one that is not understood."""
     doubt = facts.doubt or (facts.claim.doubt if facts.claim else "")
     if doubt:
         return Cleaning(stays=doubt)
@@ -116,10 +116,12 @@ def cleaning(facts: FolderFacts, older_than: timedelta, kept: Kept) -> Cleaning:
     if facts.declared is not False:
         return Cleaning(files)
     stays = next((why for rule in _STAYS if (why := rule(facts, older_than))), "")
-    return Cleaning(files, stays) if stays else Cleaning(tuple(_whole_folder(facts)))
+    return Cleaning(files, stays, "" if stays else _gone(facts))
 
 
-def cleaning_of_orders(folder: str, files: Times, now: datetime, older_than: timedelta, kept: Kept) -> Cleaning:
+def cleaning_of_orders(
+    folder: str, files: Times, now: datetime, older_than: timedelta, kept: RetentionCounts
+) -> Cleaning:
     """Return what may go of a person's orders: drafts, and all but the last on each subject."""
     drafts = [name for name in sorted(files) if is_own_draft(name)]
     subjects: dict[str, list[tuple[int, str]]] = {}
@@ -138,8 +140,7 @@ def cleaning_of_journal(folder: str, files: Times, now: datetime, older_than: ti
 
 
 def cleaning_of_drafts(folder: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
-    """Return what may go of a user's declarations, and notes of what was told: drafts alone. The rest goes with its
-    stream."""
+    """Return what may go of a user's declarations, and notes of what was told: drafts alone."""
     drafts = [name for name in sorted(files) if is_own_draft(name)]
     return Cleaning(_Old(folder, files, now, older_than).of(drafts, _DRAFT))
 
@@ -153,7 +154,6 @@ def cleaning_of_root(state_dir: str, files: Times, now: datetime, older_than: ti
 _DRAFT = (RemovalKind.DRAFT, "its writer never finished it")
 _HISTORY = (RemovalKind.HISTORY, "newer ones have superseded it")
 _RECORD = (RemovalKind.HISTORY, f"records of lease recoveries are kept for {format_duration(_RECORDS_KEPT)}")
-_FOLDER = (RemovalKind.FOLDER, "nobody declares the stream, and it is stopped")
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ _STAYS: tuple[Callable[[FolderFacts, timedelta], str], ...] = (
 )
 
 
-def _files(facts: FolderFacts, older_than: timedelta, kept: Kept) -> tuple[Removal, ...]:
+def _files(facts: FolderFacts, older_than: timedelta, kept: RetentionCounts) -> tuple[Removal, ...]:
     old = _Old(facts.stream.folder, facts.files, facts.now, older_than)
     drafts = [name for name in sorted(facts.files) if is_draft(name)]
     return (*old.of(drafts, _DRAFT), *old.of(_superseded(facts, kept), _HISTORY))
 
 
-def _superseded(facts: FolderFacts, kept: Kept) -> Iterator[str]:
+def _superseded(facts: FolderFacts, kept: RetentionCounts) -> Iterator[str]:
     """Yield what a cleanup after a restart would delete, too, except what belongs to a generation that lives."""
     first_kept, alive = newest_claim(facts.files) - kept.claims + 1, set(facts.living.values())
     for name in sorted(facts.files):
@@ -247,18 +247,8 @@ def _superseded(facts: FolderFacts, kept: Kept) -> Iterator[str]:
     yield from (ended_file(number) for number in recorded_ends(facts.files)[: -kept.records])
 
 
-def _whole_folder(facts: FolderFacts) -> Iterator[Removal]:
-    """Yield the files, what the housekeeper itself keeps of the stream elsewhere, and then the folder.
-
-    The newest claim goes after all else of its generation, and the order that keeps the stream stopped after that: what
-    an interrupted removal leaves starts nothing. While the folder is there, the next run goes on.
-    """
-    newest = claim_file(newest_claim(facts.files))
-
-    def turn(name: str) -> tuple[bool, int, str]:
-        return name == newest, generation_of_file(name) or 0, name
-
-    for name in sorted(facts.files, key=turn):
-        yield Removal(f"{facts.stream.folder}/{name}", *_FOLDER)
-    for path in (*facts.elsewhere, facts.stream.folder):
-        yield Removal(path, *_FOLDER)
+def _gone(facts: FolderFacts) -> str:
+    """Say why nobody needs the folder, with the command that removes it and what lies elsewhere."""
+    why = "a person stopped it" if facts.desired.state is DesiredState.STOPPED else "it never ran"
+    command = shlex.join(["hdfs", "dfs", "-rm", "-r", facts.stream.folder, *facts.elsewhere])
+    return f"nobody declares it, and {why}; as long as that is so, `{command}` removes its folder"

@@ -1,11 +1,10 @@
 """The causes among what was seen: which were active at the end, and which of them another one explains.
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
-unless it leads to one that was not. One that was first seen after the end is no cause of it, except that a driver tells
-why an executor ended only after that, and that an end without a moment is announced before its cause is printed. One
-that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if no other is
-left.
-"""
+unless it leads to one that was not. One that was first seen after the end is not a cause of it, except that a driver
+tells why an executor ended only after that, and that an end without a moment is announced before its cause is printed.
+One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if no other
+is left."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ class TriagePolicy:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Sightings:
     """All sightings of one signature: its marks in their order, and how many lines there were in how many logs."""
 
     name: str
@@ -67,7 +66,7 @@ class Seen:
         return next((mark for mark in reversed(self.marks) if mark.when), self.marks[-1])
 
 
-def all_seen(sightings: Iterable[Sighting], catalogue: Catalogue) -> dict[str, Seen]:
+def all_seen(sightings: Iterable[Sighting], catalogue: Catalogue) -> dict[str, Sightings]:
     """Return what was seen, by signature; signatures that consist of others are seen where all of these are."""
     by_name: dict[str, list[Sighting]] = {}
     for sighting in sightings:
@@ -76,11 +75,11 @@ def all_seen(sightings: Iterable[Sighting], catalogue: Catalogue) -> dict[str, S
     seen = {name: each for name, each in seen.items() if each.count >= each.signature.count}
     for name, signature in catalogue.signatures.items():
         if signature.all_of and (marks := _composed(signature, seen)):
-            seen[name] = Seen(name, signature, marks, len(marks), len({mark.source for mark in marks}))
+            seen[name] = Sightings(name, signature, marks, len(marks), len({mark.source for mark in marks}))
     return seen
 
 
-def end_of(seen: Mapping[str, Seen], policy: TriagePolicy) -> Mark | None:
+def end_of(seen: Mapping[str, Sightings], policy: TriagePolicy) -> Mark | None:
     """Return the first mark of the last end that the logs show, None if they show none."""
     marks = [mark for each in seen.values() if each.signature.ends for mark in each.marks if is_of_application(mark)]
     if not marks:
@@ -101,12 +100,12 @@ def is_of_application(mark: Mark) -> bool:
 class Causes:
     """The causes of an end: the `roots`, best first; those `explained` by them; and those that were `over` by then."""
 
-    roots: tuple[Seen, ...] = ()
-    explained: tuple[Seen, ...] = ()
-    over: tuple[Seen, ...] = ()
+    roots: tuple[Sightings, ...] = ()
+    explained: tuple[Sightings, ...] = ()
+    over: tuple[Sightings, ...] = ()
 
 
-def causes_of(seen: Mapping[str, Seen], end: Mark | None, policy: TriagePolicy) -> Causes:
+def causes_of(seen: Mapping[str, Sightings], end: Mark | None, policy: TriagePolicy) -> Causes:
     """Return the causes among what was seen. Without an end in the logs all of them count."""
     causes = [each for each in seen.values() if each.signature.kind is SignatureKind.CAUSE]
     active = [each for each in causes if _is_active(each, end, policy.fresh, policy)]
@@ -128,8 +127,8 @@ def causes_of(seen: Mapping[str, Seen], end: Mark | None, policy: TriagePolicy) 
     return Causes(tuple(roots), tuple(sorted(rest, key=_rank)), tuple(sorted(over, key=_rank)))
 
 
-def _dated(causes: Sequence[Seen]) -> list[Seen]:
-    """Leave out what was seen in no record while others were in the same log: a text that quotes messages is no log."""
+def _dated(causes: Sequence[Sightings]) -> list[Sightings]:
+    """Leave out what was seen in no record while others were in the same log: a text that quotes messages is none."""
     sources = {each.first.source for each in causes if each.first.when}
     return [each for each in causes if each.first.when or each.first.source not in sources]
 
@@ -144,12 +143,12 @@ def not_after(first: Mark, second: Mark, skew: timedelta = _NO_TIME) -> bool:
     return first.source != second.source or first.line <= second.line
 
 
-def _together(name: str, signature: Signature, sightings: Sequence[Sighting]) -> Seen:
+def _together(name: str, signature: Signature, sightings: Sequence[Sighting]) -> Sightings:
     marks = sorted((mark for sighting in sightings for mark in sighting.marks), key=in_order)
-    return Seen(name, signature, tuple(marks), sum(each.count for each in sightings), len(sightings))
+    return Sightings(name, signature, tuple(marks), sum(each.count for each in sightings), len(sightings))
 
 
-def _composed(signature: Signature, seen: Mapping[str, Seen]) -> tuple[Mark, ...]:
+def _composed(signature: Signature, seen: Mapping[str, Sightings]) -> tuple[Mark, ...]:
     """Return the marks of the part that proves it: of the last cause among its parts, or of the last part."""
     if any(part not in seen for part in signature.all_of) or any(part in seen for part in signature.none_of):
         return ()
@@ -173,7 +172,7 @@ def _is_between(border: Mark, mark: Mark, other: Mark) -> bool:
     return border.source == mark.source and first < border.line <= last
 
 
-def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:
+def _is_active(each: Sightings, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:
     """Return whether it was seen within that time before the end, and not for the first time after it."""
     if end is None or _is_printed_below(each.first, end, policy.below):
         return True
@@ -205,18 +204,18 @@ def _last_before(marks: Sequence[Mark], when: datetime) -> datetime | None:
     return max((mark.when for mark in marks if mark.when and mark.when <= when), default=None)
 
 
-def _with_origins(active: Sequence[Seen], causes: Sequence[Seen], policy: TriagePolicy) -> list[Seen]:
+def _with_origins(active: Sequence[Sightings], causes: Sequence[Sightings], policy: TriagePolicy) -> list[Sightings]:
     counted = list(active)
     while more := [each for each in causes if each not in counted and _leads(each, counted, policy)]:
         counted += more
     return counted
 
 
-def _leads(each: Seen, others: Iterable[Seen], policy: TriagePolicy) -> bool:
+def _leads(each: Sightings, others: Iterable[Sightings], policy: TriagePolicy) -> bool:
     return any(_leads_to(each, other, policy) for other in others if other.name != each.name)
 
 
-def _leads_to(each: Seen, other: Seen, policy: TriagePolicy) -> bool:
+def _leads_to(each: Sightings, other: Sightings, policy: TriagePolicy) -> bool:
     """Return whether the catalogue says that it leads to the other one, and both came in that order and in time."""
     if other.name not in each.signature.leads_to or not not_after(each.began, other.first, policy.skew):
         return False
@@ -226,7 +225,7 @@ def _leads_to(each: Seen, other: Seen, policy: TriagePolicy) -> bool:
     return other.first.when <= each.last.when + within
 
 
-def _explains(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePolicy) -> bool:
+def _explains(each: Sightings, other: Sightings, seen: Mapping[str, Sightings], policy: TriagePolicy) -> bool:
     """Return whether it leads to the other one, over others that were seen as well; a strong one explains weak ones."""
     if other.signature.weak and not each.signature.weak:
         return True
@@ -235,7 +234,9 @@ def _explains(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriageP
     return _reaches(each, other, seen, policy, frozenset())
 
 
-def _reaches(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePolicy, passed: frozenset[str]) -> bool:
+def _reaches(
+    each: Sightings, other: Sightings, seen: Mapping[str, Sightings], policy: TriagePolicy, passed: frozenset[str]
+) -> bool:
     if _leads_to(each, other, policy):
         return True
     passed |= {each.name}
@@ -243,6 +244,6 @@ def _reaches(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePo
     return any(_leads_to(each, step, policy) and _reaches(step, other, seen, policy, passed) for step in steps)
 
 
-def _rank(each: Seen) -> tuple[object, ...]:
+def _rank(each: Sightings) -> tuple[object, ...]:
     """Put what was seen first before what came later, and logs of applications before those of daemons."""
     return (each.first.source.role.is_daemon, in_order(each.first))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from airflow_kstream.model.log_scan.sections import Found, Hit
+from airflow_kstream.model.log_scan.sections import Hit, MatchedLines
 from airflow_kstream.model.logs.diagnosis import Mark, Sighting
 from airflow_kstream.model.logs.log_line import head_of
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
@@ -60,6 +60,6 @@ def _is_noise(hit: Hit, noises: Sequence[Signature]) -> bool:
     return any(signature.matches(hit.line) for signature in noises)
 
 
-def _count(found: Found, hits: Sequence[Hit]) -> int:
+def _count(found: MatchedLines, hits: Sequence[Hit]) -> int:
     """Return the number of hits; where some were noise, of those that were kept."""
     return found.count if len(hits) == len(found.kept) else len(hits)

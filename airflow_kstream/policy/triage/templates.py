@@ -34,7 +34,7 @@ _TELLING = {_EXCEPTION, _PRINTED, _REQUIREMENT, _TRACEBACK}
 # A warning is logged with the exception after which something is tried again, but never so with one of a thread.
 _QUIET = {"INFO", "DEBUG", "TRACE"}
 _PRINTED_AFTER = {_PRINTED: _QUIET | {"WARN", "WARNING"}, _REQUIREMENT: _QUIET, _TRACEBACK: _QUIET}
-# A consequence may be logged with the unknown error behind it, and a fact is no trouble.
+# A consequence may be logged with the unknown error behind it, and a fact is not a trouble.
 _EXPLAINS = {SignatureKind.CAUSE, SignatureKind.NOISE, SignatureKind.SUCCESS}
 # Frames tell where, not what.
 _FRAME = re.compile(r"^[ \t]*(?:at |File \"|\.\.\. ?\d+ )|Traceback \(most")

@@ -9,11 +9,11 @@ from datetime import datetime, tzinfo
 from airflow_kstream.model.logs.diagnosis import (
     Confidence,
     Diagnosis,
+    DiagnosisOutcome,
     LogSource,
     Mark,
-    Outcome,
     Role,
-    Scanned,
+    ScanExtent,
     Step,
     Template,
 )
@@ -21,7 +21,7 @@ from airflow_kstream.model.logs.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.causes import (
     WORKERS,
     Causes,
-    Seen,
+    Sightings,
     TriagePolicy,
     all_seen,
     causes_of,
@@ -49,14 +49,14 @@ def diagnose(
     """Return the verdict on the logs of one application, with those of daemons beside them or not.
 
     `zone` is that of writers whose logs don't say theirs, as `written_sections` takes it; `unread` names what could not
-    be read; `runs` is whether the application has not ended, so that an unknown line of trouble is no failure.
+    be read; `runs` is whether the application has not ended, so that an unknown line of trouble is not a failure.
     """
     written = written_sections(logs, zone)
     seen = all_seen(sightings_of(written, catalogue), catalogue)
     end = end_of(seen, policy)
     causes = causes_of(seen, end, policy)
     files = {each.source.file for each in written}
-    scanned = Scanned(
+    scanned = ScanExtent(
         len(files),
         sum(each.section.lines for each in written),
         sum(each.section.size for each in written),
@@ -65,7 +65,9 @@ def diagnose(
     templates = templates_of(written, catalogue, policy.templates)
     facts = _Facts(seen, end, causes, templates, scanned, policy, masters_until(written))
     if _succeeded(seen, policy):
-        return Diagnosis(Outcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned)
+        return Diagnosis(
+            DiagnosisOutcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned
+        )
     if causes.roots:
         return facts.named()
     return facts.unnamed(runs)
@@ -76,8 +78,8 @@ def as_stopped(diagnosis: Diagnosis, words: str) -> Diagnosis:
 
     A cause stays, since it may be why it was stopped. The unexplained end is the stop.
     """
-    if diagnosis.outcome is Outcome.UNKNOWN:
-        return replace(diagnosis, outcome=Outcome.FINE, templates=(), hint=words)
+    if diagnosis.outcome is DiagnosisOutcome.UNKNOWN:
+        return replace(diagnosis, outcome=DiagnosisOutcome.FINE, templates=(), hint=words)
     return replace(diagnosis, hint=words)
 
 
@@ -85,11 +87,11 @@ def as_stopped(diagnosis: Diagnosis, words: str) -> Diagnosis:
 class _Facts:
     """All that a verdict is made of."""
 
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, Sightings]
     end: Mark | None
     causes: Causes
     templates: tuple[Template, ...]
-    scanned: Scanned
+    scanned: ScanExtent
     policy: TriagePolicy
     masters_until: datetime | None
 
@@ -97,7 +99,7 @@ class _Facts:
         root, *others = self.causes.roots
         confidence = self._confidence(root, others)
         return Diagnosis(
-            Outcome.CAUSE,
+            DiagnosisOutcome.CAUSE,
             cause=root.name,
             signature=root.signature,
             confidence=confidence,
@@ -111,13 +113,13 @@ class _Facts:
         )
 
     def unnamed(self, runs: bool) -> Diagnosis:
-        # What a daemon's clients leave in its log is no end of theirs.
+        # What a daemon's clients leave in its log is not an end of theirs.
         consequences = [each for each in self._consequences() if any(self._ends_it(mark) for mark in each.marks)]
         ended = self.end is not None and self._ends_it(self.end)
         failed = not runs and bool(ended or consequences or any(_is_bad(each) for each in self.templates))
         no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
         return Diagnosis(
-            Outcome.UNKNOWN if failed else Outcome.FINE,
+            DiagnosisOutcome.UNKNOWN if failed else DiagnosisOutcome.FINE,
             timeline=self.timeline(),
             earlier=self.steps(self.causes.over),
             templates=self.templates if failed else (),
@@ -131,7 +133,7 @@ class _Facts:
             return mark.when >= self.masters_until - self.policy.together
         return is_of_application(mark)
 
-    def _confidence(self, root: Seen, others: Sequence[Seen]) -> Confidence:
+    def _confidence(self, root: Sightings, others: Sequence[Sightings]) -> Confidence:
         """Return how sure the verdict is: a weak cause, and one of several that came at once, may be the wrong one."""
         if root.signature.weak:
             return Confidence.LOW
@@ -142,7 +144,7 @@ class _Facts:
         together = [other for other in others if not_after(other.first, root.first, self.policy.at_end)]
         return Confidence.LOW if together else Confidence.MEDIUM
 
-    def _chain(self, root: Seen) -> tuple[str, ...]:
+    def _chain(self, root: Sightings) -> tuple[str, ...]:
         """Return the cause, the causes that it explains, and the consequences, in the order in which they were seen."""
         causes = [each for each in self.causes.explained if not each.signature.weak and each.name != root.name]
         after = [each for each in self._consequences() if not_after(root.began, each.last, self.policy.skew)]
@@ -152,19 +154,19 @@ class _Facts:
         )
         return (root.name, *(each.name for each in ordered))
 
-    def _consequences(self) -> list[Seen]:
+    def _consequences(self) -> list[Sightings]:
         return [each for each in self.seen.values() if each.signature.kind is SignatureKind.CONSEQUENCE]
 
     def timeline(self) -> tuple[Step, ...]:
         """Return the first sighting of each signature, in their order; of too many the causes and the ends stay."""
         shown = [each for each in self.seen.values() if each.signature.kind in _SHOWN and each.signature.patterns]
-        by_line: dict[tuple[LogSource, int], Seen] = {}
+        by_line: dict[tuple[LogSource, int], Sightings] = {}
         for each in sorted(shown, key=lambda each: (*_importance(each), in_order(each.first))):
             by_line.setdefault((each.first.source, each.first.line), each)
         important = list(by_line.values())[: self.policy.lines]
         return self.steps(sorted(important, key=lambda each: in_order(each.first)))
 
-    def steps(self, seen: Iterable[Seen]) -> tuple[Step, ...]:
+    def steps(self, seen: Iterable[Sightings]) -> tuple[Step, ...]:
         return tuple(
             Step(
                 each.name,
@@ -179,7 +181,7 @@ class _Facts:
         )
 
 
-def _importance(each: Seen) -> tuple[bool, bool, bool]:
+def _importance(each: Sightings) -> tuple[bool, bool, bool]:
     kind = each.signature.kind
     strong = kind is SignatureKind.CAUSE and not each.signature.weak
     return (not strong, not each.signature.ends, kind is not SignatureKind.CAUSE)
@@ -189,7 +191,7 @@ def _is_bad(template: Template) -> bool:
     return template.first.level not in {"WARN", "WARNING", "INFO", "DEBUG", "TRACE"}
 
 
-def _succeeded(seen: Mapping[str, Seen], policy: TriagePolicy) -> bool:
+def _succeeded(seen: Mapping[str, Sightings], policy: TriagePolicy) -> bool:
     """Return whether the last word on the end is one of success; what stops with it gets SIGTERM right after it."""
     successes = [each.last for each in seen.values() if each.signature.kind is SignatureKind.SUCCESS]
     ends = [each.last for each in seen.values() if each.signature.ends]

@@ -6,7 +6,6 @@ fingerprint that was declared, in a folder of the supervisor who read the declar
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -23,6 +22,7 @@ from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec, read_spec
 from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import read, write
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 
@@ -74,7 +74,7 @@ def copy_name(spec_fingerprint: str, user: str) -> str:
 def written_copy(spec: StreamSpec, yarn_user: str) -> str:
     """Return a copy's text. It only refers to secrets, as a declaration does; Airflow's options stay out."""
     mapping = {name: value for name, value in spec.to_mapping().items() if name != "airflow"}
-    return json.dumps({"version": VERSION, "spec": mapping, "yarn_user": yarn_user, "by": user_at_host()}, indent=1)
+    return write(VERSION, {"spec": mapping, "yarn_user": yarn_user, "by": user_at_host()}, indent=1)
 
 
 def adopted_name(application: str, user: str) -> str:
@@ -196,10 +196,8 @@ class Copies:
 def _read_copy(text: str, file: CopyFile) -> Copy | None:
     """Return the copy; None if this version can't submit what it holds, or it is not what its name says."""
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict) or fields.get("version") != VERSION:
+        fields = read(text, VERSION)
+    except InvalidInput:
         return None
     spec = read_spec(fields.get("spec"))
     if isinstance(spec, UnknownSpec) or fingerprint(spec) != file.fingerprint:

@@ -19,9 +19,9 @@ from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
 from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.declarations import (
+    DeclarationFolder,
     KeptKind,
     KeptPolicies,
-    Place,
     read_kept_policies,
     read_streams,
     written_policies,
@@ -56,7 +56,8 @@ class _Listed:
 class Declarations:
     """The declarations kept in one state_dir. What was read once is remembered until its file changes.
 
-    Of several supervisors' files of a place the reader's own counts alone: it holds all that its principal ever kept.
+    Where several supervisors keep files of one place, only the reader's own counts: it holds all that its principal
+    ever kept.
     Without one, as when the principal of a connection changed, those of the others do.
     """
 
@@ -65,9 +66,9 @@ class Declarations:
         self._state = state
         self._listed: dict[tuple[str, KeptKind], _Listed] = {}
         self._read: dict[str, tuple[FileStatus, object]] = {}
-        self._followed: dict[Place, tuple[StateListing, KeptPolicies | None]] = {}
+        self._followed: dict[DeclarationFolder, tuple[StateListing, KeptPolicies | None]] = {}
 
-    def followed(self, place: Place) -> KeptPolicies | None:
+    def followed(self, place: DeclarationFolder) -> KeptPolicies | None:
         """Return `policies` as of the last look at the state_dir, once for all streams; what was known before, None at
         first, as long as they can't be read: no stream is unseen for that."""
         listing, known = self._state.last(), self._followed.get(place)
@@ -78,7 +79,7 @@ class Declarations:
             known = self._followed[place] = listing, kept
         return known[1]
 
-    def policies(self, place: Place) -> KeptPolicies:
+    def policies(self, place: DeclarationFolder) -> KeptPolicies:
         """Return the policies of a place's declarations, none where none are kept.
 
         Costs nothing as long as no folder of declarations changed by the last look at the state_dir; otherwise a
@@ -91,12 +92,12 @@ class Declarations:
         edits = [each for kept in others for each in kept.without_notifiers.streams.items()]
         return KeptPolicies(dict(sorted(edits, key=lambda each: each[1].at)))
 
-    def streams(self, place: Place) -> frozenset[str]:
+    def streams(self, place: DeclarationFolder) -> frozenset[str]:
         """Return the streams that this place declared and looks after. Costs and raises as `policies`."""
         own, others = self._kept(self._state.last(), KeptKind.STREAMS, place, read_streams)
         return own[0] if own else frozenset().union(*others)
 
-    def keep_policies(self, place: Place, kept: KeptPolicies) -> bool:
+    def keep_policies(self, place: DeclarationFolder, kept: KeptPolicies) -> bool:
         """Replace our file with the policies of a place; return False without a state_dir, which the first
         submission makes.
 
@@ -104,11 +105,11 @@ class Declarations:
         """
         return self._keep(KeptKind.POLICIES, place, written_policies(place, kept, user_at_host()))
 
-    def keep_streams(self, place: Place, names: Collection[str]) -> bool:
+    def keep_streams(self, place: DeclarationFolder, names: Collection[str]) -> bool:
         """Replace our file with the streams of a place. Returns and raises as `keep_policies`."""
         return self._keep(KeptKind.STREAMS, place, written_streams(place, names, user_at_host()))
 
-    def _keep(self, kind: KeptKind, place: Place, text: str) -> bool:
+    def _keep(self, kind: KeptKind, place: DeclarationFolder, text: str) -> bool:
         supervisors = self._state.look().supervisors
         if not supervisors.owner:
             return False
@@ -131,7 +132,11 @@ class Declarations:
             )
 
     def _kept(
-        self, listing: StateListing, kind: KeptKind, place: Place, read: Callable[[str, Place, datetime], T | None]
+        self,
+        listing: StateListing,
+        kind: KeptKind,
+        place: DeclarationFolder,
+        read: Callable[[str, DeclarationFolder, datetime], T | None],
     ) -> tuple[list[T], list[T]]:
         """Return what counts of a place: our own, at most one, and what the other supervisors kept."""
         name = place.file_name(kind)

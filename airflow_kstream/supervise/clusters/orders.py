@@ -70,7 +70,7 @@ class Orders:
 
     def text(self, order: OrderFile) -> str:
         """Read an order that was listed. Raises Unavailable: when a newer one has superseded it since. Raises
-        InvalidInput: when it is no text, or too long a one."""
+        InvalidInput: when it is not text, or too long a one."""
         known = self._texts.get(order.subject)
         if known is None or known[0] != order:
             try:
@@ -83,8 +83,8 @@ class Orders:
     def give(self, subject: str, speakers: Collection[str], written: Callable[[OrderFile | None], str]) -> OrderFile:
         """Write the order that `written` makes of the newest one, and return it.
 
-        Of two persons who speak at once, in different folders, each sees the other's order or was seen by the other,
-        who then decides again: no order is lost unread. The text must be this writer's alone, by a nonce.
+        When two persons give orders at once, in different folders, each sees the other's or was seen by the other, who
+        then decides again: no order is lost unread. The text must be this writer's alone, by a nonce.
 
         Raises Denied: when this identity's orders would not count. Raises Conflict: when others always speak first, or
         no number is left, and what `written` raises.

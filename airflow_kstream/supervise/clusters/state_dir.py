@@ -147,7 +147,7 @@ class StateDir:
         if file is None:
             raise NotFound("it names nobody", tried=f"read {self.path}/{SUPERVISORS_FILE}")
         if self._named is None or self._named[0] != file:
-            # A byte that is no UTF-8 costs the line that has it.
+            # A byte that is not UTF-8 costs the line that has it.
             text = self._hdfs.read_part(f"{self.path}/{file.name}", 0, LONGEST_TEXT).decode(errors="replace")
             self._named = file, named_supervisors(text)
         return self._named[1]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_told, written_told
+from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_kept, read_told, written_kept, written_told
 from airflow_kstream.policy.authors import may_remember
 from airflow_kstream.policy.events.ledger import joined
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
@@ -57,8 +58,21 @@ class ToldNotes:
         """
         if ledger.alone:
             ledger = joined(self.read([subject])[subject], ledger)
-        folder, text = self._made, written_told(subject, ledger, user_at_host())
-        replace_file(self._hdfs, f"{folder}/{subject.file_name}", text, _FILE_MODE)
+        self._replace(subject, written_told(subject, ledger, user_at_host()))
+
+    def kept(self, subject: ToldSubject) -> Mapping[str, Any]:
+        """Return what a task kept for its next run, nothing if nothing is there. Raises as `read`."""
+        folder = self._folder()
+        if not list(self._names(folder, frozenset({subject.file_name}))):
+            return {}
+        return read_kept(self._text(folder, subject), subject)
+
+    def keep(self, subject: ToldSubject, kept: Mapping[str, Any]) -> None:
+        """Replace what a task keeps for its next run. Raises as `note`."""
+        self._replace(subject, written_kept(subject, kept, user_at_host()))
+
+    def _replace(self, subject: ToldSubject, text: str) -> None:
+        replace_file(self._hdfs, f"{self._made}/{subject.file_name}", text, _FILE_MODE)
 
     def _folder(self) -> str:
         return own_folder(self._hdfs, self._state.path, FolderKind.TOLD)
@@ -81,6 +95,10 @@ class ToldNotes:
         return (file.name for file in ours)
 
     def _ledger(self, folder: str, subject: ToldSubject) -> Ledger:
+        return read_told(self._text(folder, subject), subject) or Ledger()
+
+    def _text(self, folder: str, subject: ToldSubject) -> str:
+        """Return the text of a note, empty if it is gone, is too long, or may not be read."""
         with suppress(InvalidInput, NotFound, Denied):
-            return read_told(self._hdfs.read(f"{folder}/{subject.file_name}", LONGEST), subject) or Ledger()
-        return Ledger()
+            return self._hdfs.read(f"{folder}/{subject.file_name}", LONGEST)
+        return ""

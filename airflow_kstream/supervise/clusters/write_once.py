@@ -59,7 +59,7 @@ def placed(hdfs: Hdfs, draft: str, path: str, text: str) -> KstreamError | None:
 
 
 def text_at(hdfs: Hdfs, path: str) -> str | None:
-    """Return what stands there, None if nothing does. What is no text, or a folder, is empty: nobody here wrote it."""
+    """Return what stands there, None if nothing does. What is not text, or a folder, is empty: nobody here wrote it."""
     try:
         return hdfs.read(path)
     except NotFound:

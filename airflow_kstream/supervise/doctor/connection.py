@@ -21,12 +21,12 @@ from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusi
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.bound_probe import told_bound
-from airflow_kstream.supervise.doctor.state_dir_probes import Told, closed_state_dir, told_supervisors
+from airflow_kstream.supervise.doctor.state_dir_probes import ProbeFinding, closed_state_dir, told_supervisors
 
-_Probe = Callable[[ClusterSession], "str | Told"]
+_Probe = Callable[[ClusterSession], "str | ProbeFinding"]
 
 
-class Outcome(StrEnum):
+class ProbeOutcome(StrEnum):
     """The end of a probe. WARNING: the connection works, and somebody should change something."""
 
     PASSED = "passed"
@@ -42,13 +42,13 @@ class ProbeResult:
     """
 
     name: str
-    outcome: Outcome
+    outcome: ProbeOutcome
     detail: str
     commands: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        return self.outcome is not Outcome.FAILED
+        return self.outcome is not ProbeOutcome.FAILED
 
     def to_json(self) -> dict[str, Any]:
         return fields_of(self)
@@ -66,11 +66,11 @@ def check_connection(
         for name, probe in _probes(declared, make=make).items():
             try:
                 said = probe(session)
-                told = Told(said) if isinstance(said, str) else said
-                outcome = Outcome.WARNING if told.warns else Outcome.PASSED
+                told = ProbeFinding(said) if isinstance(said, str) else said
+                outcome = ProbeOutcome.WARNING if told.warns else ProbeOutcome.PASSED
                 yield ProbeResult(name, outcome, told.words, told.commands)
             except KstreamError as error:
-                yield ProbeResult(name, Outcome.FAILED, str(error))
+                yield ProbeResult(name, ProbeOutcome.FAILED, str(error))
 
 
 def _resolve(session: ClusterSession) -> str:

@@ -14,19 +14,22 @@ from airflow_kstream.model.clusters.application import Application, ApplicationS
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
+    HdfsFacts,
     Impersonation,
+    KerberosFacts,
+    NamedServers,
     ServerClock,
+    ServerConfs,
     SparkClient,
     StreamFacts,
     known,
 )
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.finding import DoctorReport, Unasked
+from airflow_kstream.model.finding import DoctorReport, NotChecked
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.asking import asked
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
 from airflow_kstream.supervise.doctor.host_facts import keytab_facts, service_names, spark_client, watchers_ticket
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
@@ -35,12 +38,15 @@ from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.slices import in_slices
 from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
+from airflow_kstream.supervise.doctor.try_ask import try_ask
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, registered, stream_ids
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.allowed import needed_by_all
 
-_UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
-_UNLISTED = Unasked("the state_dir", "a look asks for what will happen to streams: `kstream doctor` tells how they are")
+_UNTRIED = NotChecked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
+_UNLISTED = NotChecked(
+    "the state_dir", "a look asks for what will happen to streams: `kstream doctor` tells how they are"
+)
 # Seconds that a look waits for any answer.
 _PATIENCE = 10.0
 log = logging.getLogger(__name__)
@@ -94,36 +100,42 @@ def cluster_facts(
     """
     cluster, now = session.cluster, datetime.now(UTC)
     servers = server_facts(session)
-    here = asked("a Spark client on this host", lambda: spark_client(cluster, client, starts=tries_keys))
+    here = try_ask("a Spark client on this host", lambda: spark_client(cluster, client, starts=tries_keys))
     population = _population(session, subjects)
-    streams = asked("the streams", lambda: _streams(session, population, here, now))
+    streams = try_ask("the streams", lambda: _streams(session, population, here, now))
     users = _keytab_users(session, population) if tries_keys else ()
-    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=users))) if tries_keys else _UNTRIED
+    checks = try_ask("the keytabs", lambda: tuple(check_keytabs(cluster, known=users))) if tries_keys else _UNTRIED
     inventory = servers.inventory
     return ClusterFacts(
         now=now,
-        resourcemanagers=cluster.resourcemanagers,
-        namenodes=cluster.namenodes,
-        nameservice=cluster.default_fs.removeprefix("hdfs://").rstrip("/"),
-        namenode=servers.namenode,
-        resourcemanager=servers.resourcemanager,
-        nodemanager=servers.nodemanager,
-        namenode_version=inventory.version if isinstance(inventory, HdfsInventory) else inventory,
-        datanodes=inventory.datanodes if isinstance(inventory, HdfsInventory) else inventory,
-        coded_blocks=inventory.coded_blocks if isinstance(inventory, HdfsInventory) else inventory,
-        lifetimes=servers.lifetimes,
-        clocks=(*servers.clocks, *_kdc_clock(checks)),
-        services=asked("the names of services", lambda: service_names(cluster)),
-        ticket=asked("a ticket", lambda: watchers_ticket(cluster)) if tries_keys else _UNTRIED,
-        has_keytab=cluster.watcher.keytab is not None,
-        krb5=asked("krb5.conf", lambda: libdefaults(cluster.krb5_conf)),
-        impersonations=asked("whom it may act for", lambda: _impersonations(cluster, known(streams)))
-        if tries_keys
-        else _UNTRIED,
-        keytabs=checks if isinstance(checks, Unasked) else keytab_facts(checks, users),
+        named=NamedServers(
+            resourcemanagers=cluster.resourcemanagers,
+            namenodes=cluster.namenodes,
+            nameservice=cluster.default_fs.removeprefix("hdfs://").rstrip("/"),
+        ),
+        confs=ServerConfs(
+            namenode=servers.namenode, resourcemanager=servers.resourcemanager, nodemanager=servers.nodemanager
+        ),
+        hdfs=HdfsFacts(
+            namenode_version=inventory.version if isinstance(inventory, HdfsInventory) else inventory,
+            datanodes=inventory.datanodes if isinstance(inventory, HdfsInventory) else inventory,
+            coded_blocks=inventory.coded_blocks if isinstance(inventory, HdfsInventory) else inventory,
+            lifetimes=servers.lifetimes,
+        ),
+        kerberos=KerberosFacts(
+            clocks=(*servers.clocks, *_kdc_clock(checks)),
+            services=try_ask("the names of services", lambda: service_names(cluster)),
+            ticket=try_ask("a ticket", lambda: watchers_ticket(cluster)) if tries_keys else _UNTRIED,
+            has_keytab=cluster.watcher.keytab is not None,
+            krb5=try_ask("krb5.conf", lambda: libdefaults(cluster.krb5_conf)),
+            impersonations=try_ask("whom it may act for", lambda: _impersonations(cluster, known(streams)))
+            if tries_keys
+            else _UNTRIED,
+            keytabs=checks if isinstance(checks, NotChecked) else keytab_facts(checks, users),
+        ),
         client=here,
         streams=streams,
-        state_dir=asked("the state_dir", lambda: state_dir_facts(session, known(population.streams)))
+        state_dir=try_ask("the state_dir", lambda: state_dir_facts(session, known(population.streams)))
         if tries_keys
         else _UNLISTED,
         user=servers.user,
@@ -131,39 +143,39 @@ def cluster_facts(
     )
 
 
-def _unbounded(cluster: Cluster, population: _Population, *, foretells: bool) -> Allow | Unasked | None:
+def _unbounded(cluster: Cluster, population: _Population, *, foretells: bool) -> Allow | NotChecked | None:
     """Return what the streams need of a connection without `allow`; None for one that has it."""
     if cluster.allow is not None:
         return None
     if foretells:
         return _UNLISTED
-    return asked("what the streams use", lambda: needed_by_all(known(population.streams), cluster))
+    return try_ask("what the streams use", lambda: needed_by_all(known(population.streams), cluster))
 
 
 @dataclass(frozen=True)
 class _Population:
-    """The streams to examine, with the applications that YARN lists, and an application that is no stream."""
+    """The streams to examine, with the applications that YARN lists, and an application that is not a stream."""
 
-    streams: tuple[RegisteredStream, ...] | Unasked
-    listed: tuple[Application, ...] | Unasked
+    streams: tuple[RegisteredStream, ...] | NotChecked
+    listed: tuple[Application, ...] | NotChecked
     alone: Application | None = None
 
 
 def _population(session: ClusterSession, subjects: Subjects) -> _Population:
     """Find the subjects. Raises NotFound: when the one that was named is not there."""
-    streams = asked("the streams", lambda: _registered(session, subjects.stream))
+    streams = try_ask("the streams", lambda: _registered(session, subjects.stream))
     if subjects.application:
         app = session.yarn.application(subjects.application)
-        its = () if isinstance(streams, Unasked) else tuple(one for one in streams if _runs_as(one, app))
+        its = () if isinstance(streams, NotChecked) else tuple(one for one in streams if _runs_as(one, app))
         return _Population(its, (app,), None if its else app)
     if subjects.stream and streams == ():
         raise NotFound(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
-    return _Population(streams, asked("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
+    return _Population(streams, try_ask("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
 
 
 def _runs_as(stream: RegisteredStream, app: Application) -> bool:
     newest = stream.newest
-    return stream.stream.tag in app.tags or (isinstance(newest, Claim) and newest.adopted == app.id)
+    return stream.stream.tag in app.tags or (isinstance(newest, Claim) and newest.adoption.application == app.id)
 
 
 def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, ...]:
@@ -179,7 +191,7 @@ def _in_session(session: ClusterSession, stream: RegisteredStream) -> Registered
 
 
 def _streams(
-    session: ClusterSession, population: _Population, client: SparkClient | Unasked, now: datetime
+    session: ClusterSession, population: _Population, client: SparkClient | NotChecked, now: datetime
 ) -> tuple[StreamFacts, ...]:
     drivers = driver_facts(session, _running(population))
     listed = known(population.listed)
@@ -203,18 +215,20 @@ def _running(population: _Population) -> Iterator[str]:
     yield from (app.id for app in running if tags & app.tags)
     newest = (each.newest for each in streams)
     # One that somebody else had submitted has no tag of ours.
-    yield from (claim.adopted for claim in newest if isinstance(claim, Claim) and claim.adopted)
+    yield from (
+        claim.adoption.application for claim in newest if isinstance(claim, Claim) and claim.adoption.application
+    )
 
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:
     """Return the streams that log in with a keytab; none where they can't be asked: the watcher's own is checked."""
     streams, listed = population.streams, population.listed
-    users = asked("the users of keytabs", lambda: users_among(session, known(streams), known(listed))[0])
-    return () if isinstance(users, Unasked) else users
+    users = try_ask("the users of keytabs", lambda: users_among(session, known(streams), known(listed))[0])
+    return () if isinstance(users, NotChecked) else users
 
 
-def _kdc_clock(checks: tuple[KeytabCheck, ...] | Unasked) -> tuple[ServerClock, ...]:
-    offsets = () if isinstance(checks, Unasked) else (check.kdc.offset for check in checks if check.kdc)
+def _kdc_clock(checks: tuple[KeytabCheck, ...] | NotChecked) -> tuple[ServerClock, ...]:
+    offsets = () if isinstance(checks, NotChecked) else (check.kdc.offset for check in checks if check.kdc)
     return tuple(ServerClock("the KDC", offset) for offset in offsets if offset is not None)[:1]
 
 

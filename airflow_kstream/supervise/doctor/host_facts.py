@@ -16,12 +16,12 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, KeytabFacts, Property, ServiceName, SparkClient
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.model.finding import Concern, Unasked
+from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
-from airflow_kstream.supervise.doctor.asking import asked
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
+from airflow_kstream.supervise.doctor.try_ask import try_ask
 
 _SITES = "core-, hdfs- and yarn-site.xml"
 _HADOOP = "the version of its Hadoop client"
@@ -76,13 +76,13 @@ def spark_client(cluster: Cluster, named: str = "", *, starts: bool = True) -> S
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
     client = installation(binary) if starts else known_installation(binary) or SparkInstallation(binary)
     where = f"no jar of {client.home} names it" if client.home else f"{binary} does not tell where its jars are"
-    conf = asked("the conf folder of the connection", lambda: _conf_folder(cluster))
-    return SparkClient(binary, client.hadoop or Unasked(_HADOOP, where), conf, client_defaults(client))
+    conf = try_ask("the conf folder of the connection", lambda: _conf_folder(cluster))
+    return SparkClient(binary, client.hadoop or NotChecked(_HADOOP, where), conf, client_defaults(client))
 
 
-def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | Unasked:
+def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | NotChecked:
     """Return the version of Hadoop's client among jars, by their names."""
-    return hadoop_in(versions) or Unasked(_HADOOP, f"no jar in {where} names it")
+    return hadoop_in(versions) or NotChecked(_HADOOP, f"no jar in {where} names it")
 
 
 def _conf_folder(cluster: Cluster) -> EffectiveConf:

@@ -129,11 +129,11 @@ def affected_streams(
             user.stream,
             user.claim.generation,
             user.application.id,
-            user.claim.key.kvno if user.claim.key else None,
+            user.claim.credentials.key.kvno if user.claim.credentials.key else None,
             key_loss(user.rounds, *_rotated(user.claim, at_hand, kdc, now)) if user.rounds else None,
         )
         for user in users
-        if _is_refused(user.claim.key, at_hand, kdc)
+        if _is_refused(user.claim.credentials.key, at_hand, kdc)
     )
 
 
@@ -159,9 +159,9 @@ def running_application(
 ) -> Application | None:
     tag = stream.generation_tag(claim.generation)
     alive = [app for app in listed if tag in app.tags and app.alive]
-    if not alive and claim.adopted:
+    if not alive and claim.adoption.application:
         with suppress(NotFound):
-            alive = [app for app in [session.yarn.application(claim.adopted)] if app.alive]
+            alive = [app for app in [session.yarn.application(claim.adoption.application)] if app.alive]
     return max(alive, key=lambda app: app.order, default=None)
 
 
@@ -170,13 +170,13 @@ def _rounds(
 ) -> RenewalRounds | None:
     """Return its rounds: the first is between its start and its driver's report or, without one, within our margin."""
     issued = issued_at(claim, spec.restart)
-    if claim.lifetimes is None or issued is None:
+    if claim.credentials.lifetimes is None or issued is None:
         return None
     first = max(issued, app.started or claim.claimed_at)
     slack = max(started - first, timedelta()) if started else spec.restart.adopt_margin
     ratio = engine_of(spec).renewal_ratio(session.cluster, spec)
-    launch_tokens_end = issued + claim.lifetimes.max_lifetime
-    return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
+    launch_tokens_end = issued + claim.credentials.lifetimes.max_lifetime
+    return RenewalRounds(first, claim.credentials.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 
 
 def _span(early: datetime, late: datetime) -> str:

@@ -135,14 +135,18 @@ def _checked(
     now = datetime.now(UTC)
     mine = [user for user in users if user.principal == place.principal and _uses(user, place, version)]
     streams = affected_streams(mine, version, kdc, now)
-    worked = [user.claim.claimed_at for user in mine if user.claim.key and not version.differs_from(user.claim.key)]
+    worked = [
+        user.claim.claimed_at
+        for user in mine
+        if user.claim.credentials.key and not version.differs_from(user.claim.credentials.key)
+    ]
     findings = _with_streams(keytab_findings(keytab, place.principal, kdc, max(worked, default=None)), streams)
     return KeytabCheck(place, (*findings, *trouble), streams, version.kvno, kdc)
 
 
 def _uses(user: KeytabUser, place: KeytabPlace, version: KeyVersion) -> bool:
     """Compare its path, or its content: a stream knows it by the path on the host that submitted the stream."""
-    key = user.claim.key
+    key = user.claim.credentials.key
     return user.keytab == place.path or (key is not None and key.fingerprint == version.fingerprint)
 
 

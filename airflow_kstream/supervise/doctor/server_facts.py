@@ -11,11 +11,11 @@ from airflow_kstream.clients.server_conf import ServedConf, served_conf
 from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, ServerClock
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import Denied, NotFound
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.try_ask import try_ask
 
 _ADMIN = "a place in {acl} of that server, where hadoop.security.instrumentation.requires.admin is true"
 _OF_HDFS, _OF_YARN = _ADMIN.format(acl="dfs.cluster.administrators"), _ADMIN.format(acl="yarn.admin.acl")
@@ -26,28 +26,28 @@ _THREADS = 6
 class ServerFacts:
     """The configurations and versions of the active servers, and the clocks of all."""
 
-    namenode: EffectiveConf | Unasked
-    resourcemanager: EffectiveConf | Unasked
-    nodemanager: EffectiveConf | Unasked
-    inventory: HdfsInventory | Unasked
-    lifetimes: TokenLifetimes | Unasked
-    user: str | Unasked
+    namenode: EffectiveConf | NotChecked
+    resourcemanager: EffectiveConf | NotChecked
+    nodemanager: EffectiveConf | NotChecked
+    inventory: HdfsInventory | NotChecked
+    lifetimes: TokenLifetimes | NotChecked
+    user: str | NotChecked
     clocks: tuple[ServerClock, ...]
 
 
 def server_facts(session: ClusterSession) -> ServerFacts:
     """Ask all servers, the configurations at once. Nothing raises: each fact may be missing by itself."""
-    active = asked("the active ResourceManager", session.yarn.active)
-    inventory = asked("the versions in HDFS", lambda: _inventory(session), _OF_HDFS)
-    node = asked("a NodeManager", lambda: _node_page(session))
+    active = try_ask("the active ResourceManager", session.yarn.active)
+    inventory = try_ask("the versions in HDFS", lambda: _inventory(session), _OF_HDFS)
+    node = try_ask("a NodeManager", lambda: _node_page(session))
     served = _served(session, [one for one in (active, node) if isinstance(one, str)])
     return ServerFacts(
         namenode=_namenode_conf(session, inventory, served),
         resourcemanager=_conf(active, served),
         nodemanager=_conf(node, served),
         inventory=inventory,
-        lifetimes=asked("the lifetimes of tokens", lambda: learn_lifetimes(session.hdfs, session.identity)),
-        user=asked("our short name", session.hdfs.user),
+        lifetimes=try_ask("the lifetimes of tokens", lambda: learn_lifetimes(session.hdfs, session.identity)),
+        user=try_ask("our short name", session.hdfs.user),
         clocks=tuple(_clocks(served)),
     )
 
@@ -69,13 +69,13 @@ def _node_page(session: ClusterSession) -> str:
     return f"{scheme}://{node.web}"
 
 
-def _served(session: ClusterSession, also: Sequence[str]) -> Mapping[str, ServedConf | Unasked]:
+def _served(session: ClusterSession, also: Sequence[str]) -> Mapping[str, ServedConf | NotChecked]:
     cluster = session.cluster
     rights = {**dict.fromkeys(cluster.namenodes, _OF_HDFS), **dict.fromkeys(cluster.resourcemanagers, _OF_YARN)}
     rights = {address.rstrip("/"): right for address, right in {**dict.fromkeys(also, _OF_YARN), **rights}.items()}
 
-    def read(address: str) -> ServedConf | Unasked:
-        return asked(
+    def read(address: str) -> ServedConf | NotChecked:
+        return try_ask(
             f"the configuration of {address}",
             lambda: served_conf(address, session.identity, cluster.tls),
             rights[address],
@@ -85,16 +85,16 @@ def _served(session: ClusterSession, also: Sequence[str]) -> Mapping[str, Served
         return dict(zip(rights, threads.map(read, rights), strict=True))
 
 
-def _conf(address: str | Unasked, served: Mapping[str, ServedConf | Unasked]) -> EffectiveConf | Unasked:
-    if isinstance(address, Unasked):
+def _conf(address: str | NotChecked, served: Mapping[str, ServedConf | NotChecked]) -> EffectiveConf | NotChecked:
+    if isinstance(address, NotChecked):
         return address
     page = served[address.rstrip("/")]
-    return page if isinstance(page, Unasked) else page.conf
+    return page if isinstance(page, NotChecked) else page.conf
 
 
 def _namenode_conf(
-    session: ClusterSession, inventory: HdfsInventory | Unasked, served: Mapping[str, ServedConf | Unasked]
-) -> EffectiveConf | Unasked:
+    session: ClusterSession, inventory: HdfsInventory | NotChecked, served: Mapping[str, ServedConf | NotChecked]
+) -> EffectiveConf | NotChecked:
     """Return the configuration of the active NameNode; where none says that it is active, of the first that answers."""
     if isinstance(inventory, HdfsInventory):
         return _conf(inventory.namenode, served)
@@ -102,7 +102,7 @@ def _namenode_conf(
     return next((conf for conf in confs if isinstance(conf, EffectiveConf)), confs[0])
 
 
-def _clocks(served: Mapping[str, ServedConf | Unasked]) -> Iterator[ServerClock]:
+def _clocks(served: Mapping[str, ServedConf | NotChecked]) -> Iterator[ServerClock]:
     for address, page in served.items():
         if isinstance(page, ServedConf) and page.ahead is not None:
             yield ServerClock(address, page.ahead)
@@ -111,7 +111,7 @@ def _clocks(served: Mapping[str, ServedConf | Unasked]) -> Iterator[ServerClock]
 def refusal(session: ClusterSession) -> str:
     """Return the refusal of HDFS or YARN to take requests of this session's identity; empty if both take them.
 
-    Raises Unavailable, CredentialError: when they can't be asked, which is no refusal.
+    Raises Unavailable, CredentialError: when they can't be asked, which is not a refusal.
     """
     try:
         session.hdfs.status("/")

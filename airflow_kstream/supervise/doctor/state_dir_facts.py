@@ -30,7 +30,7 @@ def state_dir_facts(session: ClusterSession, streams: Sequence[RegisteredStream]
     """Return the facts, with the folders of these streams, which were read.
 
     Costs three requests, a listing for each stream whose folder belongs to somebody whom nothing proves to be its
-    user, and one for each author of orders who is no supervisor.
+    user, and one for each author of orders who is not a supervisor.
     """
     listing = session.state.last()
     owners = {name: entry.owner for name, entry in listing.entries.items()}
@@ -88,7 +88,7 @@ def _void_orders(
 
 
 def _folders_of_orders(listing: StateListing) -> Iterator[tuple[str, FileStatus]]:
-    """Yield the folders of orders that are named after their owners, who are no supervisors."""
+    """Yield the folders of orders that are named after their owners, who are not supervisors."""
     for path, folder in listing.folders(FolderKind.ORDERS).items():
         named = folder_name(FolderKind.ORDERS, folder.owner)
         if folder.owner not in listing.supervisors and folder.name in (named, f"{named}.2"):

@@ -24,7 +24,7 @@ _CAN = {True: "can create", False: "can not create", None: "not known whether it
 
 
 @dataclass(frozen=True)
-class Told:
+class ProbeFinding:
     """The finding of a probe. With `warns`, somebody should carry out the commands."""
 
     words: str
@@ -32,7 +32,7 @@ class Told:
     warns: bool = False
 
 
-def told_supervisors(session: ClusterSession) -> Told:
+def told_supervisors(session: ClusterSession) -> ProbeFinding:
     """Tell who speaks for all streams of state_dir, and how the connection's principal becomes one of them."""
     path, user = session.state.path, session.state.user
     session.hdfs.status(path)
@@ -40,7 +40,7 @@ def told_supervisors(session: ClusterSession) -> Told:
     try:
         listing = session.state.look()
     except Denied as denied:
-        return Told(f"{user} may not read who they are: {denied.without_advice}", (readable,), warns=True)
+        return ProbeFinding(f"{user} may not read who they are: {denied.without_advice}", (readable,), warns=True)
     supervisors, file = listing.supervisors, listing.entries.get(SUPERVISORS_FILE)
     void = file is not None and not _counts(file, supervisors)
     closed = file is not None and not void and not is_readable_by_all(file.permission)
@@ -48,8 +48,8 @@ def told_supervisors(session: ClusterSession) -> Told:
     words = f"{'; '.join(said)}. {user}, this connection's principal, is"
     if user in supervisors:
         warns = void or closed or bool(supervisors.misnamed)
-        return Told(f"{words} one of them", (readable,) if closed else (), warns)
-    return Told(
+        return ProbeFinding(f"{words} one of them", (readable,) if closed else (), warns)
+    return ProbeFinding(
         f"{words} none of them: its copies of declarations, and its orders on streams that don't run as itself, count "
         "for nothing, and it can't freeze the cluster",
         (*_naming(session, user, file, void), readable),
@@ -97,7 +97,9 @@ def _quoted(path: str) -> str:
     return shlex.quote(f"{path}/{SUPERVISORS_FILE}")
 
 
-def closed_state_dir(session: ClusterSession, declared: Sequence[StreamSpec] = (), *, make: bool = False) -> Told:
+def closed_state_dir(
+    session: ClusterSession, declared: Sequence[StreamSpec] = (), *, make: bool = False
+) -> ProbeFinding:
     """Tell who may create in state_dir, with the commands that make it, or close it; or do so with `make`.
 
     Raises Denied: when that is to be done and the connection's principal may not; the error has the commands.
@@ -109,7 +111,7 @@ def closed_state_dir(session: ClusterSession, declared: Sequence[StreamSpec] = (
     return _told(session, use)
 
 
-def _told(session: ClusterSession, use: StateDirUse) -> Told:
+def _told(session: ClusterSession, use: StateDirUse) -> ProbeFinding:
     plan, rights, why = closing(use), use.rights, openness(use.rights)
     if rights.exists:
         mode = f"{rights.path} has the mode {rights.permission}, {rights.owner}:{rights.group}"
@@ -122,7 +124,7 @@ def _told(session: ClusterSession, use: StateDirUse) -> Told:
     else:
         said = [f"there is no {rights.path}; its owner speaks for all of its streams"]
     only_there = (_ONLY_THERE.format(user=user) for user in plan.folders if plan.changes)
-    return Told("; ".join((*said, *only_there)), plan.commands, warns=plan.changes)
+    return ProbeFinding("; ".join((*said, *only_there)), plan.commands, warns=plan.changes)
 
 
 def _users(use: StateDirUse) -> str:

@@ -9,9 +9,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, SparkClient, StreamFacts
+from airflow_kstream.model.clusters.cluster_facts import (
+    DriverFacts,
+    NotKnown,
+    SparkClient,
+    StagingFacts,
+    StreamConf,
+    StreamCredentials,
+    StreamFacts,
+)
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
@@ -21,12 +29,11 @@ from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.policy.streams.horizon.lost_logs import logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.asking import asked, unanswered
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.staging import StagingFolders
+from airflow_kstream.supervise.doctor.try_ask import try_ask, unanswered
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
 from airflow_kstream.supervise.streams.look.claim_facts import completed
 from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
@@ -35,7 +42,7 @@ from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 log = logging.getLogger(__name__)
 
-_NO_DRIVER = Unasked("its driver", "none runs")
+_NO_DRIVER = NotChecked("its driver", "none runs")
 _OBJECTS = re.compile(r"\b(s3[an]?)://")
 _KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab")
 # Of the pauses between batches all but the longest tenth are usual.
@@ -47,9 +54,9 @@ class StreamExaminer:
     """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application."""
 
     session: ClusterSession
-    client: SparkClient | Unasked
+    client: SparkClient | NotChecked
     listed: Sequence[Application]
-    drivers: Mapping[str, DriverFacts | Unasked]
+    drivers: Mapping[str, DriverFacts | NotChecked]
     now: datetime
     staging: StagingFolders = field(init=False)
 
@@ -65,7 +72,7 @@ class StreamExaminer:
             return StreamFacts(name, running=unanswered(f"the claim of {name}", claim))
         spec = claim.spec
         if isinstance(spec, UnknownSpec):
-            return StreamFacts(name, running=Unasked(f"the declaration of {name}", claim.doubt))
+            return StreamFacts(name, running=NotChecked(f"the declaration of {name}", claim.doubt))
         try:
             return self._claimed(registered, claim, spec)
         except NotKnown as missing:
@@ -75,12 +82,12 @@ class StreamExaminer:
         except Exception as error:
             # A defect of ours, or what only its job can have written, costs no other stream its facts.
             log.error("The facts of %s could not be found", name, exc_info=error)
-            return StreamFacts(name, running=Unasked(f"the facts of {name}", repr(error)))
+            return StreamFacts(name, running=NotChecked(f"the facts of {name}", repr(error)))
 
     def application(self, app: Application) -> StreamFacts:
         """Return the facts of an application that nobody claimed, by what it runs with."""
         driver = self.drivers.get(app.id, _NO_DRIVER)
-        conf = driver if isinstance(driver, Unasked) else driver.properties
+        conf = driver if isinstance(driver, NotChecked) else driver.properties
         facts = StreamFacts(
             name=app.id,
             running=app.id if app.alive else "",
@@ -88,22 +95,20 @@ class StreamExaminer:
             user=app.user,
             started=app.started,
             limit_ends=self._limit(app),
-            conf=conf,
-            conf_from=f"the environment of {app.id}",
-            driver=driver,
+            job=StreamConf(conf=conf, conf_from=f"the environment of {app.id}", driver=driver),
         )
-        if isinstance(conf, Unasked):
+        if isinstance(conf, NotChecked):
             # Whether it has a keytab decides about almost everything.
             return replace(facts, running=conf) if app.alive else facts
         keytab = any(conf.get(key) for key in _KEYTABS)
-        launch = asked("the end of its launch's tokens", lambda: launch_tokens(self.session, app.id).end)
+        launch = try_ask("the end of its launch's tokens", lambda: launch_tokens(self.session, app.id).end)
         end = launch if isinstance(launch, datetime) else None
         return replace(
             facts,
-            renews_itself=keytab,
-            tokens_end=None if keytab else end,
-            launch_tokens_end=end,
-            object_stores=_object_stores(conf.values()),
+            credentials=replace(
+                facts.credentials, renews_itself=keytab, tokens_end=None if keytab else end, launch_tokens_end=end
+            ),
+            job=replace(facts.job, object_stores=_object_stores(conf.values())),
         )
 
     def _claimed(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> StreamFacts:
@@ -118,22 +123,25 @@ class StreamExaminer:
             held=registered.desired().state is DesiredState.HELD,
             user=app.user if app else "",
             proxied=spec.credentials.user if isinstance(spec.credentials, ProxyUserCredentials) else "",
-            renews_itself=spec.credentials.renews_itself,
-            refreshed=is_refreshed(claim),
+            credentials=StreamCredentials(
+                renews_itself=spec.credentials.renews_itself,
+                refreshed=is_refreshed(claim),
+                tokens_end=self._tokens_end(registered, claim, spec),
+                launch_tokens_end=self._launch_tokens_end(claim, spec),
+                uncounted=self._uncounted(spec, claim),
+            ),
             started=app.started if app else None,
-            tokens_end=self._tokens_end(registered, claim, spec),
-            launch_tokens_end=self._launch_tokens_end(claim, spec),
             limit_ends=self._limit(app),
-            conf=self._conf(spec, claim, driver),
-            conf_from=f"the environment of {driver.application}"
-            if isinstance(driver, DriverFacts)
-            else "its declaration",
-            driver=driver,
+            job=StreamConf(
+                conf=self._conf(spec, claim, driver),
+                conf_from=f"the environment of {driver.application}"
+                if isinstance(driver, DriverFacts)
+                else "its declaration",
+                driver=driver,
+                object_stores=_object_stores((*spec.arguments, *spec.plain_conf.values())),
+            ),
             pause=self._pause(spec) if app and not spec.credentials.renews_itself else None,
-            staged=staged,
-            unused_staging=left,
-            uncounted=self._uncounted(spec, claim),
-            object_stores=_object_stores((*spec.arguments, *spec.plain_conf.values())),
+            staging=StagingFacts(staged=staged, unused_staging=left),
         )
 
     def _ended(self, registered: RegisteredStream) -> tuple[Application, ...]:
@@ -147,21 +155,21 @@ class StreamExaminer:
 
     def _tokens_end(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> datetime | None:
         issue = issued_at(claim, spec.restart)
-        if spec.credentials.renews_itself or issue is None or claim.lifetimes is None:
+        lifetimes = claim.credentials.lifetimes
+        if spec.credentials.renews_itself or issue is None or lifetimes is None:
             return None
         if confirmed := pushes(registered.names, claim.generation).confirmed:
             return confirmed.until
-        return issue + (claim.lifetimes.max_lifetime if self._renewed(spec) else claim.lifetimes.renew_interval)
+        return issue + (lifetimes.max_lifetime if self._renewed(spec) else lifetimes.renew_interval)
 
     def _launch_tokens_end(self, claim: Claim, spec: StreamSpec) -> datetime | None:
         return logs_end(spec.restart, claim, renewed=self._renewed(spec), privileged=False)
 
     def _uncounted(self, spec: StreamSpec, claim: Claim) -> tuple[str, ...]:
-        cluster = self.session.cluster
-        found = uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, claim.tokens or ())
+        found = engine_of(spec).uncounted_tokens(self.session.cluster, spec, claim.credentials.tokens or ())
         return tuple(each.service for each in found)
 
-    def _conf(self, spec: StreamSpec, claim: Claim, driver: DriverFacts | Unasked) -> Mapping[str, str] | Unasked:
+    def _conf(self, spec: StreamSpec, claim: Claim, driver: DriverFacts | NotChecked) -> Mapping[str, str] | NotChecked:
         """Return what the job runs with, as its driver tells it or, of one that we submitted, as it was declared."""
         if isinstance(driver, DriverFacts):
             return driver.properties

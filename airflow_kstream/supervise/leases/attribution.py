@@ -118,16 +118,16 @@ class Attributions:
         newest = by.newest
         if (
             isinstance(newest, KstreamError)
-            or (newest and Missing.ADOPTED in newest.missing)
+            or (newest and Missing.ADOPTED in newest.file.missing)
             or not self._is_proven(by)
         ):
             return None
         try:
             numbered, _ = by.tagged.split(self._session, listed)
             ours = {app.id: app for _, app in numbered}
-            if newest and newest.adopted and newest.adopted not in ours:
+            if newest and newest.adoption.application and newest.adoption.application not in ours:
                 # A job that somebody else submitted carries no tags of ours.
-                adopted = self._application(newest.adopted)
+                adopted = self._application(newest.adoption.application)
                 if adopted is None or not by.tagged.is_adopted(self._session, newest.generation, adopted):
                     return None
                 ours[adopted.id] = adopted
@@ -149,7 +149,7 @@ class Attributions:
         claim = by.newest
         if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
             return []
-        spec, believed = claim.spec, claim.copied or self._needs_no_copy(claim.author)
+        spec, believed = claim.spec, claim.file.copied or self._needs_no_copy(claim.file.author)
         checkpoints = [plain_path(path) for path in spec.checkpoints]
         # The root would attribute every file.
         arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]

@@ -23,7 +23,7 @@ from airflow_kstream.policy.leases.judgement import judge_file, undecided, worth
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileFinding:
     """An open file, its writer, what is known of its holder, and its judgement.
 
     `worth_probing` is True if a probe of its holder is all that is missing to judge it, `undecided` if that or another
@@ -88,19 +88,19 @@ class Survey:
     at: datetime
     route: str
     health: HdfsHealth
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
     unreadable: Mapping[str, str]
     rules: LeaseRules = field(default_factory=LeaseRules)
 
     @property
-    def worth_probing(self) -> tuple[Finding, ...]:
+    def worth_probing(self) -> tuple[FileFinding, ...]:
         return tuple(finding for finding in self.findings if finding.worth_probing)
 
     def judged_with(self, knowledge: HolderKnowledge) -> Survey:
         """Return the survey with every file judged by this knowledge, and by no earlier one."""
         return replace(self, findings=tuple(self._judged(finding, knowledge) for finding in self.findings))
 
-    def part(self, findings: Sequence[Finding]) -> Survey:
+    def part(self, findings: Sequence[FileFinding]) -> Survey:
         """Return the survey of these files alone."""
         return replace(self, findings=tuple(findings), unreadable={})
 
@@ -108,7 +108,7 @@ class Survey:
         """Return the survey as it would be if the NameNode were not in safe mode."""
         return replace(self, health=replace(self.health, safe_mode=False)).judged_with({})
 
-    def _judged(self, finding: Finding, knowledge: HolderKnowledge) -> Finding:
+    def _judged(self, finding: FileFinding, knowledge: HolderKnowledge) -> FileFinding:
         holder = knowledge.get(finding.path, HolderStatus())
         file = finding.history.file
         named = replace(file, holder=holder.name or file.holder, host=holder.host or file.host)
@@ -133,7 +133,7 @@ class Survey:
 def judged_finding(
     history: FileHistory, attribution: Attribution, holder: HolderStatus, now: datetime, health: HdfsHealth,
     rules: LeaseRules,
-) -> Finding:  # fmt: skip
+) -> FileFinding:  # fmt: skip
     """Judge the file, and tell whether a probe of its holder or another look would decide it."""
     context = JudgementContext(
         now,
@@ -145,4 +145,4 @@ def judged_finding(
     )
     judgement = judge_file(history, context, rules)
     worth, open_question = worth_probing(history, context, rules), undecided(history, context, rules)
-    return Finding(history, judgement, attribution, holder, worth, open_question)
+    return FileFinding(history, judgement, attribution, holder, worth, open_question)

@@ -9,16 +9,16 @@ from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
 from airflow_kstream.model.leases.lease import HolderKnowledge, HolderLiveness, HolderStatus
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.session import LeaseSession
 
 # The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 _SOFT_LIMIT = timedelta(seconds=60)
 _MARGIN = timedelta(seconds=2)
-# For so long after a probe of a dead holder its lease looks like that of a living one.
+# For this long after a probe of a dead holder its lease looks like that of a living one.
 _RENEWED_FOR = _SOFT_LIMIT + _MARGIN
-# An interrupt waits for so many probes at most.
+# An interrupt waits for this many probes at most.
 _AT_ONCE = 32
 
 
@@ -157,7 +157,7 @@ class HolderProbe:
         self._answers[path] = answer
         return answer
 
-    def _status(self, finding: Finding) -> HolderStatus:
+    def _status(self, finding: FileFinding) -> HolderStatus:
         path, answer = finding.path, self._answers.get(finding.path)
         holder = finding.history.file.holder or (answer.holder if answer else None)
         liveness = self._liveness.get(holder or "", HolderLiveness.UNKNOWN)
@@ -176,7 +176,7 @@ class HolderProbe:
         )
 
 
-def _paths_by_holder(findings: Iterable[Finding]) -> dict[str, list[str]]:
+def _paths_by_holder(findings: Iterable[FileFinding]) -> dict[str, list[str]]:
     paths: dict[str, list[str]] = {}
     for finding in findings:
         if finding.history.file.holder:

@@ -21,13 +21,13 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import HolderLiveness
 from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
-from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 
 _AUDIT = f"/{AUDIT_FOLDER}"
 _FOLDER_MODE, _FILE_MODE = "750", "640"
-# Of each line. Lines of version 1 had no number. Only people act on a line, so lines of any version are read.
+# Of each line. Only people act on a line, so lines of any version are read.
 _VERSION = 2
 _IN_EVERY_LINE = {"run", "path", "at", "who", "principal"}
 _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
@@ -45,27 +45,39 @@ _FOUND_DEAD = f"its holder is {HolderLiveness.DEAD}"
 
 
 @dataclass(frozen=True)
-class JournalRecord:
-    """One intended recovery. `at` is when it was intended; `recovery` is its result, as `Recovery.to_json` writes it.
+class RunAuthor(Group):
+    """The author of a run, as the run says of itself."""
 
-    Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A probe of a holder has the
-    action "ask", its outcome is None, `why` is the answer, and `answered` is when that was known. `owner` is HDFS's of
-    the file; `who` and `principal` are what the run says of itself.
+    who: str
+    principal: str
+
+
+@dataclass(frozen=True)
+class JournalRecord:
+    """One intended recovery, or one probe of a holder.
+
+    Without a result the outcome is UNCONFIRMED: the run ended before it could tell.
     """
 
     run: str
     action: str
+    """For a probe of a holder "ask"."""
     path: str
     reason: str
     at: datetime
-    who: str
-    principal: str
+    """When it was intended."""
+    by: RunAuthor
     holder: str | None
     outcome: Outcome | None
+    """None for a probe of a holder."""
     why: str
+    """For a probe of a holder the answer."""
     owner: str
+    """HDFS's owner of the file."""
     answered: datetime | None = None
+    """When the answer to a probe was known."""
     recovery: Mapping[str, Any] = field(default_factory=dict)
+    """The result, as `Recovery.to_json` writes it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; times in ISO 8601 UTC."""
@@ -118,7 +130,7 @@ class Journal:
     def runs_before(self) -> list[RunAtWork]:
         """Return the runs at work in the same folder or a part of it that began before this one.
 
-        Of two runs that begin at once, each sees the other, and both agree which was first: HDFS's clock decides. A run
+        When two runs begin at once, each sees the other, and both agree which was first: HDFS's clock decides. A run
         that has written nothing for half a minute is not at work: it was killed, or waits for a file. One that waits
         for another run shows that it lives, so that those that wait keep their order.
         """
@@ -302,8 +314,7 @@ def _record(owner: str, intent: dict[str, Any], result: dict[str, Any] | None) -
         path=intent["path"],
         reason=intent.get("reason", ""),
         at=_time(intent),
-        who=intent["who"],
-        principal=intent["principal"],
+        by=RunAuthor(intent["who"], intent["principal"]),
         holder=intent.get("holder"),
         outcome=outcome,
         why=result.get("why", "") if result else OUTCOME_MEANS[outcome] if outcome else "",

@@ -11,7 +11,7 @@ from airflow_kstream.model.leases.lease_recovery import Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.judgement import next_check
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.holders import withhold
 from airflow_kstream.supervise.leases.plan import Approvals, Intent
 from airflow_kstream.supervise.leases.survey import Surveyor
@@ -88,7 +88,7 @@ class Judging:
         findings = tuple(intent.finding for intent in intents)
         return replace(self._survey, findings=findings, unreadable=self._unreadable), intents
 
-    def _due(self, finding: Finding) -> datetime:
+    def _due(self, finding: FileFinding) -> datetime:
         look = next_look(finding, self._survey)
         return max(look, self._put_off.get(_holder(finding), look))
 
@@ -96,7 +96,7 @@ class Judging:
         intent = self._intents.get(path)
         return intent is not None and intent.finding.holder.again is not None
 
-    def _next_scouts(self) -> list[Finding]:
+    def _next_scouts(self) -> list[FileFinding]:
         """Return the scouts that go together; none while a file whose holder was asked about is due before them."""
         if not self._scouts:
             return []
@@ -105,12 +105,12 @@ class Judging:
             return []
         return [scout for scout in self._scouts if self._due(scout) <= first + _TOGETHER]
 
-    def _next_named(self, most: int) -> list[Finding]:
+    def _next_named(self, most: int) -> list[FileFinding]:
         now = self._surveyor.now()
         due = [finding for finding in self._named[:most] if self._due(finding) <= now]
         return [finding for finding in due if _holder(finding) in self._known] or due
 
-    def _judge(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
+    def _judge(self, findings: Sequence[FileFinding]) -> list[tuple[Target, FileState | None]]:
         asks = not all(_holder(finding) in self._known for finding in findings)
         survey = replace(self._survey, health=self._surveyor.health()) if asks else self._survey
         look = self._surveyor.look_again(survey.part(findings))
@@ -125,7 +125,7 @@ class Judging:
         self._intents |= intents
         return list(intents.values())
 
-    def _learn(self, findings: Sequence[Finding], judged: Survey) -> None:
+    def _learn(self, findings: Sequence[FileFinding], judged: Survey) -> None:
         self._survey = replace(self._survey, at=judged.at)
         self._unreadable |= judged.unreadable
         for path in {finding.path for finding in findings} - {finding.path for finding in judged.findings}:
@@ -140,20 +140,20 @@ class Judging:
                 self.living.add(finding.path)
 
 
-def next_look(finding: Finding, survey: Survey) -> datetime:
+def next_look(finding: FileFinding, survey: Survey) -> datetime:
     """Return from when on a second look can settle whether the file grows, by the NameNode's clock."""
     return next_check(finding.history, survey.rules)
 
 
-def _first_of_each_holder(findings: Iterable[Finding]) -> list[Finding]:
-    firsts: dict[str, Finding] = {}
+def _first_of_each_holder(findings: Iterable[FileFinding]) -> list[FileFinding]:
+    firsts: dict[str, FileFinding] = {}
     for finding in findings:
         if holder := _holder(finding):
             firsts.setdefault(holder, finding)
     return list(firsts.values())
 
 
-def _holder(finding: Finding) -> str:
+def _holder(finding: FileFinding) -> str:
     return finding.history.file.holder or ""
 
 

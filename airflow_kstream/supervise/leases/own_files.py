@@ -48,7 +48,7 @@ class OwnFiles:
         return own
 
     def text(self, path: str) -> str:
-        """Return the text of a file of ours; tell once of one that is no text or longer than 16 MiB, and return "".
+        """Return the text of a file of ours; tell once of one that is not text or longer than 16 MiB, and return "".
 
         Raises NotFound: when it is gone.
         """

@@ -8,7 +8,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.leases.lease import Approval, Decision
 from airflow_kstream.policy.leases.judgement import decide, path_matches
 from airflow_kstream.supervise.leases.attribution import Attributions
-from airflow_kstream.supervise.leases.findings import Finding
+from airflow_kstream.supervise.leases.findings import FileFinding
 from airflow_kstream.supervise.leases.session import LeaseSession
 
 _CLOSED_BY_PROBE = Decision(True, "it was closed when its holder was probed")
@@ -42,7 +42,7 @@ class ApprovalRules:
 class Intent:
     """The planned action for a finding, and its reason."""
 
-    finding: Finding
+    finding: FileFinding
     decision: Decision
     would_probe: bool = False
 
@@ -60,13 +60,13 @@ class Approvals:
         self._applications = Attributions(session.base)
         self._rules = approvals
 
-    def intent(self, finding: Finding, *, would_probe: bool = False) -> Intent:
+    def intent(self, finding: FileFinding, *, would_probe: bool = False) -> Intent:
         """Decide what is done about a file."""
         closed = finding.holder.closed
         decision = _CLOSED_BY_PROBE if closed else decide(finding.judgement, self._of(finding))
         return Intent(finding, decision, would_probe)
 
-    def _of(self, finding: Finding) -> Approval:
+    def _of(self, finding: FileFinding) -> Approval:
         path = finding.path
         rule = next((rule for rule in self._rules.allowed if path_matches(path, rule.pattern)), None)
         finished = finding.attribution.finished

@@ -18,7 +18,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
 from airflow_kstream.model.leases.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.recover import Backend, RecoverySettings
 
@@ -189,7 +189,7 @@ class OpenFileCondition(OpenFileFilter):
         """Return plain data, which `from_mapping` takes."""
         return dict(written(self))
 
-    def stuck(self, survey: Survey) -> tuple[Finding, ...]:
+    def stuck(self, survey: Survey) -> tuple[FileFinding, ...]:
         """Return the files measured unchanged for `quiet`, or past recovery. No holder was probed."""
         return tuple(
             finding for finding in survey.findings if finding.stuck or finding.history.unchanged_for >= self.quiet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -17,13 +17,11 @@ from airflow_kstream.supervise.leases.own_files import OwnFiles
 
 _SIGHTINGS = "sightings.json"
 _VERSION: Literal[2] = 2
-_FILES: TypeAdapter[list[FileHistory]] = TypeAdapter(list[FileHistory])
-_WATCHED_IN_1 = TypeAdapter(list[dict[str, Any]])
 
 
 @dataclass(frozen=True)
 class _Written:
-    """The file's content. Version 1 was the list alone, without a number."""
+    """The file's content."""
 
     version: Literal[2]
     files: list[FileHistory]
@@ -49,9 +47,10 @@ class ScanHistory:
         if all(file.name != _SIGHTINGS for file in self._files.list(self._folder)):
             return {}
         try:
-            return {history.file.path: history for history in _read(self._files.text(self._path))}
+            written = _WRITTEN.validate_json(self._files.text(self._path))
         except (NotFound, ValueError):
             return {}
+        return {history.file.path: history for history in written.files}
 
     def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
@@ -59,11 +58,3 @@ class ScanHistory:
         content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True)
         self._hdfs.write(draft, content, permission="640")
         self._hdfs.rename_over(draft, self._path)
-
-
-def _read(text: str) -> list[FileHistory]:
-    """Parse the file. Raises ValueError: when it is of a newer version, or damaged."""
-    if not text.lstrip().startswith("["):
-        return _WRITTEN.validate_json(text).files
-    known = _WATCHED_IN_1.validate_json(text)
-    return _FILES.validate_python([{**file, "last_growth": file.get("grew")} for file in known], strict=False)

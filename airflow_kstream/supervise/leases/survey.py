@@ -21,7 +21,7 @@ from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenF
 from airflow_kstream.policy.leases.judgement import matches
 from airflow_kstream.supervise.clusters.own_folder import passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
-from airflow_kstream.supervise.leases.findings import Finding, Survey, judged_finding
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey, judged_finding
 from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.visible_length import VisibleLengths
@@ -180,7 +180,7 @@ class Surveyor:
             for state in states
         ]
 
-    def _finding(self, history: FileHistory, health: HdfsHealth, attribution: Attribution | None = None) -> Finding:
+    def _finding(self, history: FileHistory, health: HdfsHealth, attribution: Attribution | None = None) -> FileFinding:
         whose = attribution or self._attributions.of(history)
         return judged_finding(history, whose, HolderStatus(), self.now(), health, self._rules)
 

@@ -82,7 +82,7 @@ def _foreign(why: str, tried: str, kept: ManagedTicket) -> CacheState:
 
 
 def _unreadable(error: CredentialError, status: os.stat_result, kept: ManagedTicket) -> CacheState:
-    """Classify a file that is no readable cache; if it is a regular file, its error also says what becomes of it."""
+    """Classify a file that is not a readable cache; if it is a regular file, its error also says what becomes of it."""
     regular = stat.S_ISREG(status.st_mode)
     torn = status.st_size == 0 or tickets.begins_like_a_cache(kept.cache)
     condition = CacheCondition.DAMAGED if regular and (kept.in_our_folder or torn) else CacheCondition.FOREIGN

@@ -16,7 +16,7 @@ from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, fo
 from airflow_kstream.model.errors import CredentialError, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, split_cache_name
-from airflow_kstream.model.plain import fields_of, plain
+from airflow_kstream.model.plain import Group, fields_of, plain
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache
@@ -64,27 +64,35 @@ class TicketStatus:
 
 
 @dataclass(frozen=True)
-class RenewalReport:
-    """The result of one renewal. `state` is the cache's state afterwards.
+class FailureReport(Group):
+    """The failed renewals of a cache."""
 
-    `failures` counts consecutive failures, including this one, and `failing_since` is the time of the first. If the
-    folder is not writable the count can't be kept: `counted` is False, and each failure is the first. `retryable` is
-    False if somebody has to change something first. `copied_from` is the cache from which the ticket was copied.
-    """
+    failures: int = 0
+    """The consecutive ones, this one included."""
+    failing_since: datetime | None = None
+    """The time of the first."""
+    counted: bool = True
+    """False if the folder is not writable, so that the count can't be kept: then each failure is the first."""
+
+
+@dataclass(frozen=True)
+class RenewalReport:
+    """The result of one renewal."""
 
     cluster: str
     principal: str
     cache: str
     outcome: RenewalOutcome
     state: TicketState
+    """The cache's state afterwards."""
     expiry: datetime | None = None
     renew_until: datetime | None = None
-    failures: int = 0
-    failing_since: datetime | None = None
-    counted: bool = True
+    failing: FailureReport = FailureReport()
     copied_from: str = ""
+    """The cache from which the ticket was copied."""
     error: str = ""
     retryable: bool = True
+    """False if somebody has to change something first."""
 
     @property
     def alert(self) -> bool:
@@ -196,7 +204,8 @@ def _failed(now: TicketStatus, error: KstreamError) -> RenewalReport:
     failures = now.failures.another(datetime.now(UTC), str(error))
     counted = remember(now.kept.cache, failures)
     report = _report(replace(now, failures=failures), RenewalOutcome.FAILED)
-    return replace(report, counted=counted, error=str(error), retryable=error.retryable)
+    failing = replace(report.failing, counted=counted)
+    return replace(report, failing=failing, error=str(error), retryable=error.retryable)
 
 
 def _report(now: TicketStatus, outcome: RenewalOutcome) -> RenewalReport:
@@ -208,6 +217,5 @@ def _report(now: TicketStatus, outcome: RenewalOutcome) -> RenewalReport:
         state=now.state,
         expiry=now.ticket.expiry if now.ticket else None,
         renew_until=now.ticket.renew_until if now.ticket else None,
-        failures=now.failures.count,
-        failing_since=now.failures.since,
+        failing=FailureReport(now.failures.count, now.failures.since),
     )

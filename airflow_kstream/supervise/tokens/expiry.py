@@ -26,7 +26,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
 from airflow_kstream.supervise.streams.look.claim_facts import completed
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
@@ -136,12 +136,12 @@ class TokenWatch:
         app = _require_running(session, TaggedApplications(stream, authored.counted), claim)
         claim = completed(session, claim, app)
         issued = issued_at(claim, _spec_of(claim, f"stream {name}").restart)
-        if claim.lifetimes is None or issued is None:
+        if claim.credentials.lifetimes is None or issued is None:
             raise Unavailable(
                 f"their age is unknown: neither the claim of generation {claim.generation} nor the cluster shows it",
                 tried=f"inspect the tokens of stream {name}",
             )
-        end = issued + claim.lifetimes.max_lifetime
+        end = issued + claim.credentials.lifetimes.max_lifetime
         return session.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
 
     def _of_application(self, session: ClusterSession, application_id: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
@@ -193,11 +193,11 @@ def _spec_of(claim: Claim, what: str) -> StreamSpec:
 def _require_running(session: ClusterSession, tagged: TaggedApplications, claim: Claim) -> Application:
     stream = tagged.stream
     applications = (
-        (session.yarn.application(claim.adopted),)
-        if claim.adopted
+        (session.yarn.application(claim.adoption.application),)
+        if claim.adoption.application
         else session.yarn.applications(stream.generation_tag(claim.generation))
     )
-    ours = tagged.is_adopted if claim.adopted else tagged.is_ours
+    ours = tagged.is_adopted if claim.adoption.application else tagged.is_ours
     if alive := [app for app in applications if app.alive and ours(session, claim.generation, app)]:
         return alive[-1]
     # Another application may follow; a ResourceManager that has just restarted may not know it yet.

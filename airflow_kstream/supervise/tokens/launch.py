@@ -13,10 +13,11 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import Horizon
+from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.horizon.horizon import horizon, issued_at
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
@@ -101,7 +102,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
     spec = claim.spec if isinstance(claim.spec, StreamSpec) else None
     policy = spec.restart if spec else RestartPolicy()
     issued = issued_at(claim, policy)
-    if claim.lifetimes is None or issued is None:
+    if claim.credentials.lifetimes is None or issued is None:
         return None
     now = session.hdfs.now()
     ratio = engine_of(spec).renewal_ratio(session.cluster, spec) if spec else USUAL_RENEWAL_RATIO
@@ -109,11 +110,11 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
     return LaunchTokens(
         application=app,
         issued=issued,
-        lifetimes=claim.lifetimes,
+        lifetimes=claim.credentials.lifetimes,
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(policy, claim, now, app.lifetime_left, key, ratio),
+        horizon=horizon(policy, Credentials(claim, CredentialLook(key, ratio), app.lifetime_left), now),
     )
 
 
@@ -127,4 +128,4 @@ def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
         claim = registered.folder.claim(registered.names & {claim_file(number)})
         return with_tokens(registered.folder, claim, registered.names) if claim else None
     # Another stream's broken claim says nothing about this application.
-    return newest if isinstance(newest, Claim) and newest.adopted == app.id else None
+    return newest if isinstance(newest, Claim) and newest.adoption.application == app.id else None

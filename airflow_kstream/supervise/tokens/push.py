@@ -244,7 +244,7 @@ def _claim_of(session: ClusterSession, registered: RegisteredStream, app: Applic
     newest = registered.newest
     if not isinstance(newest, Claim) or claim_file(newest.generation) not in registered.names:
         return None
-    if newest.adopted == app.id:
+    if newest.adoption.application == app.id:
         return newest if registered.tagged.is_adopted(session, newest.generation, app) else None
     if registered.stream.generation_of(app.tags) != newest.generation or not newest.submitted_by_us:
         return None

@@ -1,4 +1,4 @@
-"""One look at all tokens that a declaration names: of applications that are no streams, and of files."""
+"""One look at all tokens that a declaration names: of applications that are not streams, and of files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.events.token_hands import WatchedToken
+from airflow_kstream.policy.events.token_attention import WatchedToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
@@ -53,7 +53,7 @@ def _unsupervised(session: ClusterSession, declared: TokenDeclaration) -> list[A
     if not found:
         return []
     claims = (registered.newest for registered in newest_claims(session))
-    adopted = {claim.adopted for claim in claims if isinstance(claim, Claim)}
+    adopted = {claim.adoption.application for claim in claims if isinstance(claim, Claim)}
     return [app for _, app in sorted(found.items()) if app.id not in adopted]
 
 

@@ -60,7 +60,7 @@ def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[s
     for file, name in _named(path):
         if not file.is_file():
             # A pipe would be waited for, and a link may lead nowhere.
-            unread.append(f"{name}: it is no regular file")
+            unread.append(f"{name}: it is not a regular file")
             continue
         try:
             scanned += scanned_file(file, name, scanner)

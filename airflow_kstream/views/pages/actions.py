@@ -1,4 +1,4 @@
-"""What a person may say to a stream on its page, and what comes of each word, as the last look shows it."""
+"""The orders that a person may give a stream on its page, and what comes of each, as the last look shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def offered(state: StreamState, facts: Mapping[str, Any], now: datetime) -> dict[str, str]:
-    """Return what each word that changes something would do. `facts` are the stored ones of the newest generation.
+    """Return what each order that changes something would do. `facts` are the stored ones of the newest generation.
 
     A restart is only offered where it would not be refused. Where it is not known what is wanted, all words are.
     """

@@ -8,15 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.event import EventKind, Ledger
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.events.standing import Known, Standing, standing
+from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, trouble_with_the_end, way_out
+from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, standing
+from airflow_kstream.policy.events.urgency import Urgency, urgency
 from airflow_kstream.policy.streams.restart.held import not_restarted
 from airflow_kstream.views.pages.actions import offered
 from airflow_kstream.views.pages.foreign import shown
-from airflow_kstream.views.pages.urgency import order, urgency
 
 # A triggerer writes each row again within this time; a fleet of thousands takes a second for each stream.
 _REWRITTEN, _FOR_EACH = timedelta(minutes=1), timedelta(seconds=1)
@@ -27,11 +28,12 @@ _IF_NOT_PUSHED = {
     HorizonReason.TOKEN_MAX_LIFETIME.value: "the tokens of its launch end, unless fresh ones are pushed before",
     HorizonReason.NOT_PUSHED.value: "the tokens that were pushed last end, unless fresh ones are pushed before",
 }
+_ORDER = {group: number for number, group in enumerate(Urgency)}
 _FINISHED = {Phase.ENDED, Phase.STOPPED}
 
 
 @dataclass(frozen=True)
-class Seen:
+class StoredStream:
     """The stored rows of one stream, and the task that watches it now.
 
     `detail` is what its look told and `report` what its task told last, both as stored. `task` is the state of the
@@ -53,37 +55,39 @@ def stale_after(streams: int) -> timedelta:
     return _MISSED * max(_REWRITTEN, streams * _FOR_EACH)
 
 
-def fleet_rows(seen: Sequence[Seen], now: datetime, late: timedelta) -> list[dict[str, Any]]:
+def fleet_rows(seen: Sequence[StoredStream], now: datetime, late: timedelta) -> list[dict[str, Any]]:
     """Return a row for each stream, the most urgent first; `late` is the age after which a look is stale."""
-    return sorted((row_of(each, now, late) for each in seen), key=order)
+    return sorted((row_of(each, now, late) for each in seen), key=_order)
 
 
-def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
+def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
     """Return the row of one stream."""
     state = seen.state
     detail = seen.detail.get("detail") or {}
     facts = _of_generation(detail.get("facts"), state.generation)
     stale = now - state.seen > late and state.state not in _FINISHED
     horizon = _horizon(state, facts, detail)
+    ends = _trouble_with_the_end(state, facts, horizon["reason"], now)
     findings = [
         *_findings(seen, facts, detail.get("pulse_why") or ""),
-        *_ends_held(seen, facts, horizon["reason"], now),
+        *_ends_held(seen, ends, horizon["reason"], now),
     ]
+    kinds = [ends, *(finding["kind"] for finding in findings if not finding["waits"])]
     succeeded = bool(seen.report.get("succeeded"))
     row = {
         "cluster": seen.cluster,
         "stream": seen.stream,
-        "urgency": urgency(state, now, troubled=_needs_a_hand(findings), stale=stale, succeeded=succeeded),
+        "urgency": urgency(state, now, kinds, stale=stale, succeeded=succeeded),
         "state": state.state,
         "why": state.verdict,
         "generation": state.generation,
         "application": state.application,
         "seen": state.seen.isoformat(),
         "stale": stale,
-        "pulse": state.pulse,
+        "pulse": state.progress.pulse,
         "pulse_why": detail.get("pulse_why") or "",
-        "committed": state.committed.isoformat() if state.committed else None,
-        "batches": list(state.batches),
+        "committed": state.progress.committed.isoformat() if state.progress.committed else None,
+        "batches": list(state.progress.batches),
         "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
         "horizon": _held(horizon, state, now) if state.state == Phase.HELD else horizon,
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
@@ -97,7 +101,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     return masked
 
 
-def _why_replaced(seen: Seen) -> str:
+def _why_replaced(seen: StoredStream) -> str:
     """Return why the generation before this one ended, as its task told; empty if it did not."""
     before = [life for life in seen.report.get("lives") or () if isinstance(life, Mapping)]
     ends = (life.get("end") for life in before if life.get("generation") == seen.state.generation - 1)
@@ -148,44 +152,55 @@ def _pushes(looked: object, refreshed: object) -> dict[str, Any] | None:
     return {"confirmed": confirmed and confirmed.isoformat(), "trouble": refreshed.get("trouble") or ""}
 
 
-def _watcher(by: TaskIds, seen: Seen) -> dict[str, Any]:
+def _watcher(by: TaskIds, seen: StoredStream) -> dict[str, Any]:
     ids = {"dag": by.dag, "run": by.run, "task": by.task, "map_index": by.map_index}
     return {**ids, "state": seen.task, "paused": seen.paused}
 
 
-def _findings(seen: Seen, facts: Mapping[str, Any], pulse_why: str) -> Iterator[dict[str, Any]]:
+def _findings(seen: StoredStream, facts: Mapping[str, Any], pulse_why: str) -> Iterator[dict[str, Any]]:
     """Yield what somebody was told of and lasts; then what only a page can see: that nobody watches."""
     claimed = datetime.fromisoformat(facts["claimed"]) if facts.get("claimed") else None
     # The reason that was stored is of the generation that the facts are of.
     why = pulse_why if facts else ""
     for event in sorted(seen.told.lasting.values(), key=lambda event: event.since):
-        yield _finding(event.kind.value, standing(event, seen.state, seen.stream, Known(claimed, why, seen.task)))
+        yield _finding(
+            event.kind.value, standing(event, seen.state, seen.stream, StandingFacts(claimed, why, seen.task))
+        )
     if seen.paused and seen.task:
         why = "its task watches on, and starts nothing"
-        yield _finding("paused", Standing("its DAG is paused", None, why, "unpause its DAG"))
+        yield _finding(PAUSED, StandingTrouble("its DAG is paused", None, why, way_out(PAUSED, seen.stream)))
     if not seen.task and seen.state.state not in _FINISHED:
         why = "no task of its DAG is deferred or running"
-        yield _finding("nobody_watches", Standing("nobody watches it", None, why, "unpause its DAG, or clear its task"))
+        alone = EventKind.UNWATCHED
+        yield _finding(alone.value, StandingTrouble("nobody watches it", None, why, way_out(alone, seen.stream)))
 
 
-def _ends_held(seen: Seen, facts: Mapping[str, Any], reason: str, now: datetime) -> Iterator[dict[str, Any]]:
+def _ends_held(seen: StoredStream, kind: str, reason: str, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield that a held stream's credentials end, from when on it would be restarted if it were not held."""
-    hard, plan = seen.state.horizon, (facts.get("horizon") or {}).get("plan")
-    if seen.state.state != Phase.HELD or hard is None or reason == HorizonReason.POLICY_MAX_AGE.value:
+    hard = seen.state.horizon
+    if kind != ENDS_HELD or hard is None:
         return
-    start = f"`kstream streams start {seen.stream}`"
-    if hard > now and not (plan and datetime.fromisoformat(plan) <= now):
-        return
+    out = way_out(kind, seen.stream)
     if hard > now:
-        words = "its credentials end while it is held"
         why = f"nobody restarts a held stream, and its credentials end at {hard:%Y-%m-%d %H:%M:%S} UTC: {reason}"
-        yield _finding("ends_held", Standing(words, None, why, f"{start} before then"))
+        yield _finding(kind, StandingTrouble("its credentials end while it is held", None, why, out))
         return
     words, why = "its credentials ended while it was held", f"{not_restarted(hard - now)}: {reason}"
-    yield _finding("ends_held", Standing(words, hard, why, f"{start}: its task then replaces it"))
+    yield _finding(kind, StandingTrouble(words, hard, why, out))
 
 
-def _finding(kind: str, stands: Standing) -> dict[str, Any]:
+def _trouble_with_the_end(state: StreamState, facts: Mapping[str, Any], reason: str, now: datetime) -> str:
+    plan = (facts.get("horizon") or {}).get("plan")
+    return trouble_with_the_end(state.state, reason, datetime.fromisoformat(plan) if plan else None, state.horizon, now)
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, str, str, str]:
+    """Return the place of a row: by urgency, then by its restart or the end of its credentials, then by name."""
+    horizon = row["horizon"]
+    return _ORDER[row["urgency"]], horizon["plan"] or horizon["hard"] or "9", row["cluster"], row["stream"]
+
+
+def _finding(kind: str, stands: StandingTrouble) -> dict[str, Any]:
     return {
         "kind": kind,
         "words": stands.words,
@@ -194,7 +209,3 @@ def _finding(kind: str, stands: Standing) -> dict[str, Any]:
         "way_out": stands.way_out,
         "waits": stands.waits,
     }
-
-
-def _needs_a_hand(findings: Sequence[Mapping[str, Any]]) -> bool:
-    return not all(finding["waits"] for finding in findings)

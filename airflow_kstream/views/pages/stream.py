@@ -8,13 +8,13 @@ from typing import Any
 
 from airflow_kstream.model.streams.event import WORDS, EventKind, Ledger
 from airflow_kstream.model.streams.heartbeat import Pulse
-from airflow_kstream.views.pages.fleet import Seen, row_of
+from airflow_kstream.views.pages.fleet import StoredStream, row_of
 from airflow_kstream.views.pages.foreign import shown
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 
 
-def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
+def stream_page(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
     """Return all that is stored of one stream; `late` is the age after which a look is stale."""
     detail, report = seen.detail.get("detail") or {}, seen.report
     page = {
@@ -38,18 +38,19 @@ def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     return {"row": row_of(seen, now, late), **shown(_of_row(page, seen))}
 
 
-def _of_row(page: Mapping[str, Any], seen: Seen) -> Mapping[str, Any]:
+def _of_row(page: Mapping[str, Any], seen: StoredStream) -> Mapping[str, Any]:
     """Leave out the addresses of another generation than the last look's."""
     same = seen.report.get("generation") == seen.state.generation
     return page if same else {**page, "addresses": {}}
 
 
-def _evidence(seen: Seen, facts: object) -> str:
+def _evidence(seen: StoredStream, facts: object) -> str:
     """Say in words how evidence of a stall is taken, and where it lies; empty if nothing hangs, or did.
 
     A page asks no cluster, so it can't tell what was taken.
     """
-    hangs = seen.state.pulse in _STALLED or any(each.kind is EventKind.STALLED for each in seen.told.lasting.values())
+    told = {each.kind for each in seen.told.lasting.values()}
+    hangs = seen.state.progress.pulse in _STALLED or EventKind.STALLED in told
     if not hangs:
         return ""
     folder = (isinstance(facts, Mapping) and facts.get("evidence")) or "evidence"

@@ -32,7 +32,7 @@ def abandoned(minicluster: Minicluster) -> tuple[str, str]:
 
 @pytest.fixture(scope="package")
 def owner(minicluster: Minicluster, abandoned: tuple[str, str]) -> Iterator[LeaseSession]:
-    """The cluster as the user that owns the files, and is no superuser."""
+    """The cluster as the user that owns the files, and is not a superuser."""
     with lease_session(minicluster, "streamer") as session:
         yield session
 

@@ -13,7 +13,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, Denied, NotFound
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.live.recovering import standby_first
 
 
@@ -52,11 +52,11 @@ def test_another_principal_reads_a_freeze_and_lifts_it_by_a_file_of_its_own(
     owner: LeaseSession, superuser: LeaseSession, folder: str
 ) -> None:
     ours, theirs = owner.base.at(folder), superuser.base.at(folder)
-    frozen = Brake(ours).freeze(timedelta(hours=1), "a new NameNode")
+    frozen = FreezeStore(ours).freeze(timedelta(hours=1), "a new NameNode")
     assert frozen.by.startswith(f"{getuser()}@")
-    assert Brake(theirs).newest() == frozen
-    lifted = Brake(theirs).lift("it is in service")
-    assert Brake(ours).newest() == lifted
+    assert FreezeStore(theirs).newest() == frozen
+    lifted = FreezeStore(theirs).lift("it is in service")
+    assert FreezeStore(ours).newest() == lifted
     assert (lifted.number, "HDFS user hdfs" in lifted.by) == (2, True)
     assert ours.hdfs.names(folder) == {f"orders.{getuser()}", "orders.hdfs"}
 

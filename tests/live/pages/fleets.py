@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from airflow_kstream.model.streams.event import EventKind, Over
+from airflow_kstream.model.streams.event import EndedEvent, EventKind
 from airflow_kstream.model.streams.generation_facts import Life
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin
@@ -21,7 +21,7 @@ def blocked() -> Stored:
     ends = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, issued + 7 * DAY, issued + 5 * DAY, issued + 6.5 * DAY)
     why = "preflight: no ticket for etl@EXAMPLE.COM: Preauthentication failed. A retry won't help."
     it = troubled(it, EventKind.BLOCKED, why, NOW - 5 * HOUR, state="stop", verdict=f"its horizon is near: {ends.why}")
-    stall = Over(EventKind.STALLED, NOW - 30 * HOUR, NOW - 29 * HOUR, "batch 90 was in flight for 40m", "")
+    stall = EndedEvent(EventKind.STALLED, NOW - 30 * HOUR, NOW - 29 * HOUR, "batch 90 was in flight for 40m", "")
     it = replace(it, told=replace(it.told, past=(stall,)), report=reported())
     return ending(it, ends, issued)
 
@@ -57,7 +57,16 @@ def reported() -> dict[str, Any]:
 def ending(it: Stored, ends: Horizon, issued: datetime) -> Stored:
     """Return the stream with this horizon."""
     state = replace(it.state, horizon=ends.hard, plan=ends.plan)
-    return replace(it, state=state, facts=replace(it.facts, horizon=ends, issued=issued, claimed=issued))
+    return replace(
+        it,
+        state=state,
+        facts=replace(
+            it.facts,
+            horizon=ends,
+            tokens=replace(it.facts.tokens, issued=issued),
+            claim=replace(it.facts.claim, claimed=issued),
+        ),
+    )
 
 
 def many(number: int) -> list[Stored]:

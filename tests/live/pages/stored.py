@@ -21,11 +21,11 @@ from sqlalchemy.orm import Session
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.dags.ids import control_id, fleet_id, stream_id
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.generation_facts import GenerationFacts, Progress
+from airflow_kstream.model.streams.generation_facts import ClaimFacts, GenerationFacts, Progress, TokenFacts
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
-from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, row_of
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -61,14 +61,10 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
     desired = Desired(DesiredState.RUNNING, 0, "", None, "")
     facts = GenerationFacts(
         generation=generation,
-        claimed=issued,
-        claimed_by="airflow@worker-3",
-        reason="the token's horizon was near",
-        adopted=False,
-        credentials="ticket",
-        issued=issued,
-        renew_interval=DAY,
-        max_lifetime=7 * DAY,
+        claim=ClaimFacts(
+            claimed=issued, claimed_by="airflow@worker-3", reason="the token's horizon was near", adopted=False
+        ),
+        tokens=TokenFacts(credentials="ticket", issued=issued, renew_interval=DAY, max_lifetime=7 * DAY),
         horizon=ends,
         desired=desired,
         progress=(progress,),
@@ -79,11 +75,11 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
         generation=generation,
         application=f"application_1763000000000_{abs(hash(name)) % 9000 + 1000}",
         seen=NOW - timedelta(seconds=20),
-        pulse="HEALTHY",
+        progress=StoredProgress(
+            pulse="HEALTHY", committed=progress.last_commit, batches=tuple(seconds for _, seconds in BATCHES[-20:])
+        ),
         horizon=ends.hard,
         plan=ends.plan,
-        committed=progress.last_commit,
-        batches=tuple(seconds for _, seconds in BATCHES[-20:]),
         desired=desired,
         by=TaskIds(stream_id(cluster, name), RUN, "keep"),
     )
@@ -92,7 +88,7 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
 
 def troubled(it: Stored, kind: EventKind, why: str, since: datetime = NOW - HOUR, **state: Any) -> Stored:
     """Return the stream with an event that lasts."""
-    lasting = Lasting(kind, since, why)
+    lasting = LastingEvent(kind, since, why)
     return replace(it, told=Ledger({lasting.key: lasting}, 1), state=replace(it.state, **state))
 
 

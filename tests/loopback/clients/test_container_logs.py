@@ -53,7 +53,7 @@ SLOW = replace(page("stdout", b"words\n" * 100), drip=1.0)
 FAILURES = {
     "a byte a second": (SLOW, Unavailable, "not complete after"),
     "500 MB": (ENDLESS, Unavailable, "it sends more than the bytes that it should"),
-    "HTML": (Answer(200, HTML, "text/html"), Unavailable, "no page of a container's log"),
+    "HTML": (Answer(200, HTML, "text/html"), Unavailable, "not a page of a container's log"),
     "404": (UNKNOWN, NotFound, "it answered 404"),
     "a redirect to itself": (
         Answer(307, headers={"Location": "http://127.0.0.1:1/ws/v1/history/x"}),
@@ -133,7 +133,7 @@ def test_only_finished_files_of_the_containers_node_are_read_the_newest_first() 
             yarn.files[f"{BUCKET}/{name}"] = b"no TFile"
         assert "stdout" in yarn.tails()
         yarn.files[f"{BUCKET}/127.0.0.1_45454_1700"] = b"written by LogAggregationIndexedFileController"
-        with pytest.raises(InvalidInput, match=r"45454_1700.*it is no TFile"):
+        with pytest.raises(InvalidInput, match=r"45454_1700.*it is not a TFile"):
             yarn.tails()
 
 

@@ -53,7 +53,7 @@ def test_a_secret_is_in_no_error() -> None:
 
 @pytest.mark.parametrize("address", ["kms://ftp@host/kms", "kms://http@/kms", "kms://host:1/kms", "kms://http@h:x/kms"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(InvalidInput, match="is no address of a KMS"):
+    with pytest.raises(InvalidInput, match="is not an address of a KMS"):
         Kms(address, ETL, Tls()).mint()
 
 

@@ -144,7 +144,7 @@ def test_of_a_flood_what_is_wanted_is_found_and_no_page_before_it_is_fetched(
 
 
 def test_a_flood_in_a_checkpoint_hides_neither_its_batches_nor_its_query(namenode: StrangeServer, hdfs: Hdfs) -> None:
-    """A job may keep its data there, and names that are no numbers may stand among its batches."""
+    """A job may keep its data there, and names that are not numbers may stand among its batches."""
     inside = [each | {"type": "DIRECTORY"} for each in files(["commits", "offsets"])]
     names = [f"b{number:06d}" for number in range(MOST_ROWS)]
     namenode.script = {

@@ -10,9 +10,9 @@ from airflow_kstream.clients.server_conf import served_conf
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.cluster_facts import NotKnown, known
 from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, Unavailable
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.try_ask import try_ask
 from tests.simulated.strange_servers import NOW, STRANGE, Answer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
@@ -40,7 +40,7 @@ def test_what_no_file_sets_is_not_known() -> None:
         conf = served_conf(server.address, WATCHER, Tls()).conf
     with pytest.raises(NotKnown, match=r"none could not be asked, because http.* its version has no default for it"):
         conf.need("none")
-    with pytest.raises(NotKnown, match="which is no duration"):
+    with pytest.raises(NotKnown, match="which is not a duration"):
         conf.duration("secret")
 
 
@@ -73,20 +73,20 @@ def test_a_server_of_the_same_second_has_the_same_clock() -> None:
 @pytest.mark.parametrize("answer", STRANGE)
 def test_another_server_s_answer_is_a_missing_fact_and_no_configuration(answer: str) -> None:
     with serving({"": STRANGE[answer]}) as server:
-        fact = asked("its configuration", lambda: served_conf(server.address, WATCHER, Tls()), "a right")
-    assert isinstance(fact, Unasked)
+        fact = try_ask("its configuration", lambda: served_conf(server.address, WATCHER, Tls()), "a right")
+    assert isinstance(fact, NotChecked)
     assert server.address in fact.why
 
 
 def test_only_a_refusal_names_the_missing_right() -> None:
-    def fact(error: KstreamError) -> Unasked:
+    def fact(error: KstreamError) -> NotChecked:
         def fail() -> str:
             raise error
 
-        answer = asked("it", fail, "a place in the acl")
-        assert isinstance(answer, Unasked)
+        answer = try_ask("it", fail, "a place in the acl")
+        assert isinstance(answer, NotChecked)
         return answer
 
     assert fact(Denied("it answered 403")).right == "a place in the acl"
     assert fact(Unavailable("it is away")).right == fact(CredentialError("no ticket")).right == ""
-    assert asked("it", lambda: known("an answer")) == "an answer"
+    assert try_ask("it", lambda: known("an answer")) == "an answer"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.logs.thread_dump import DRIVER, SparkProcess, Thread
+from airflow_kstream.model.logs.thread_dump import Process, Thread
 from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
@@ -48,15 +48,15 @@ def pages(server: StrangeServer, within: float = 5.0) -> Iterator[SparkPages]:
 def test_the_driver_and_its_executors_are_listed_with_their_containers() -> None:
     with serving({f"{BASE}/executors": EXECUTORS}) as server, pages(server) as asked:
         driver, executor = asked.processes()
-    assert driver == SparkProcess(DRIVER, "node1")
-    assert (executor.id, executor.host, executor.tasks) == ("1", "node7", 2)
+    assert driver == Process(DRIVER, "node1")
+    assert (executor.name, executor.host, executor.tasks) == ("executor 1", "node7", 2)
     assert executor.container is not None
     assert executor.container.id == "container_1700000000000_0001_01_000002"
 
 
 def test_a_process_tells_what_its_threads_do() -> None:
     with serving({f"{BASE}/executors/driver/threads": THREADS}) as server, pages(server) as asked:
-        dump = asked.threads(SparkProcess(DRIVER, "node1"))
+        dump = asked.threads(Process(DRIVER, "node1"))
     assert dump.threads == (Thread("main", "WAITING", ("java.lang.Object.wait(Native Method)",)),)
     assert list(dump.lines()) == [
         "# driver on node1",
@@ -131,7 +131,7 @@ def test_what_is_none_of_sparks_is_an_error_that_names_what_was_tried(
     answer: Answer, kind: type[KstreamError], words: str
 ) -> None:
     with serving({"": answer}) as server, pages(server) as asked, pytest.raises(kind) as caught:
-        asked.threads(SparkProcess("1", "node7"))
+        asked.threads(Process("executor 1", "node7"))
     assert words in str(caught.value)
     assert "take a thread dump of executor 1 on node7" in str(caught.value)
     assert server.address in str(caught.value)
@@ -145,7 +145,7 @@ def test_a_driver_that_sends_a_byte_a_second_is_left_in_time() -> None:
         pages(server, within=1.0) as asked,
         pytest.raises(Unavailable, match=r"not complete after (0|1\.0)"),
     ):
-        asked.threads(SparkProcess(DRIVER, "node1"))
+        asked.threads(Process(DRIVER, "node1"))
 
 
 def test_an_unknown_link_to_logs_names_no_container() -> None:

@@ -49,7 +49,7 @@ GONE = {"RemoteException": {"exception": "FileNotFoundException", "message": "Fi
 @pytest.mark.parametrize(
     ("opened", "status", "why"),
     [
-        (Answer(200, b"\xff\xfe\x00", "application/octet-stream"), said(FOLDER), "it is no text"),
+        (Answer(200, b"\xff\xfe\x00", "application/octet-stream"), said(FOLDER), "it is not text"),
         (said(NOT_A_FILE, 404), said(FOLDER), "it is a folder"),
     ],
 )

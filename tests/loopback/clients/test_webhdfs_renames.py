@@ -1,6 +1,6 @@
 """A rename's answer is proven, not believed: what a NameNode, HttpFS and a proxy say to it, from a server on loopback.
 
-Simulated, because a real HttpFS is no part of the minicluster; the answers are those of its source: HttpFSServer hands
+Simulated, because a real HttpFS is not part of the minicluster; the answers are those of its source: HttpFSServer hands
 RENAME to FSOperations.FSRename, which knows no options and answers 200 with a boolean.
 """
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor import driver_facts as module
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
@@ -45,7 +45,7 @@ def test_a_driver_shows_its_version_its_confs_and_their_origin() -> None:
         facts = driver_facts(session, [GOOD])[GOOD]
     assert isinstance(facts, DriverFacts)
     assert (str(facts.hadoop), facts.properties) == ("3.3.4", {"spark.speculation": "true"})
-    assert not isinstance(facts.conf, Unasked)
+    assert not isinstance(facts.conf, NotChecked)
     expected = f"the driver of {GOOD}: ipc.client.connection.maxidletime=10000 (the environment of {GOOD})"
     assert facts.conf.said("ipc.client.connection.maxidletime") == expected
 
@@ -53,7 +53,7 @@ def test_a_driver_shows_its_version_its_confs_and_their_origin() -> None:
 def test_a_driver_that_refuses_says_which_right_is_missing() -> None:
     with drivers(**{GOOD: Answer(403, b"no", "text/html")}) as (session, _):
         facts = driver_facts(session, [GOOD])[GOOD]
-    assert isinstance(facts, Unasked)
+    assert isinstance(facts, NotChecked)
     assert facts.right == "the right to view the application (spark.ui.view.acls)"
 
 
@@ -66,7 +66,7 @@ def test_a_driver_that_hangs_hides_no_other_and_is_given_up(monkeypatch: pytest.
         facts = driver_facts(session, [GOOD, OTHER])
         took = time.monotonic() - began
     assert isinstance(facts[GOOD], DriverFacts)
-    assert facts[OTHER] == Unasked("the environment of its driver", "drivers did not answer within 1s")
+    assert facts[OTHER] == NotChecked("the environment of its driver", "drivers did not answer within 1s")
     assert took < 9, "it was given up before the usual limit"
 
 

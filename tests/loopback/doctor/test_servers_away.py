@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.examination import cluster_facts, foretell
@@ -72,6 +72,6 @@ def test_a_look_lists_nobodys_orders_to_tell_how_a_state_dir_is_set_up() -> None
     hdfs.owners[f"{CLUSTER.state_dir}/orders.ops"] = "ops"
     hdfs.at_request = lambda request, path: requests.append(path)
     with away(hdfs) as session:
-        assert isinstance(cluster_facts(session, tries_keys=False).state_dir, Unasked)
+        assert isinstance(cluster_facts(session, tries_keys=False).state_dir, NotChecked)
     assert CLUSTER.state_dir in requests
     assert not [path for path in requests if "orders.ops" in path]

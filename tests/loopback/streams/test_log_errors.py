@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -19,7 +19,9 @@ from airflow_kstream.supervise.streams.folder.past_ends import past_ends
 from airflow_kstream.supervise.streams.look import driver_log
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.driver_logs import CAPTURED, EXITED, KAFKA, RAISED, STATUS
+from tests.simulated.engine import FakeEngine
 from tests.simulated.life import Life
 from tests.simulated.strange_servers import Answer
 from tests.simulated.yarn import START, past_end
@@ -28,8 +30,18 @@ from tests.simulated.yarn_logs import ID, Logs, logs, page
 OUT, ERR = (f"/ws/v1/node/containers/{ID}/logs/{name}" for name in ("stdout", "stderr"))
 
 
+class SparkLogs(FakeEngine):
+    """An engine whose jobs log as Spark's do."""
+
+    words = SparkEngine.words
+
+    def last_error(self, logs: Mapping[str, str]) -> str:
+        return SparkEngine().last_error(logs)
+
+
 @pytest.fixture
-def yarn() -> Iterator[Logs]:
+def yarn(life: Life) -> Iterator[Logs]:
+    life.use(life.hdfs, SparkLogs(life.hdfs, life.yarn))
     with logs() as running:
         yield running
 
@@ -57,7 +69,7 @@ def test_the_record_of_an_end_keeps_the_words_of_the_log(life: Life, yarn: Logs)
     die(life, yarn)
     report = life.reconcile(Mode.WATCH)
     end, words = recorded(life), "ValueError: batch 7 has too few rows: 12"
-    assert (end.kind, end.fingerprint, end.log_error) == (
+    assert (end.kind, end.fingerprint, end.clues.log_error) == (
         EndKind.CODE,
         "ValueError: batch # has too few rows: #",
         words,
@@ -72,7 +84,7 @@ def test_a_cause_in_the_log_alone_is_the_environments(life: Life, yarn: Logs) ->
     die(life, yarn)
     report = life.reconcile(Mode.WATCH)
     end = recorded(life)
-    assert (end.kind, end.silent) == (EndKind.INFRASTRUCTURE, "Kafka")
+    assert (end.kind, end.clues.silent) == (EndKind.INFRASTRUCTURE, "Kafka")
     assert (report.phase, report.generation) == (Phase.RUNNING, 2), "no person is needed"
 
 
@@ -117,7 +129,7 @@ def test_a_log_that_can_not_be_read_is_named_and_delays_nothing(
     assert time.monotonic() - began < 9, "it was given up before the usual limit"
     assert len(told) == 1
     assert ID in told[0]
-    assert (recorded(life).kind, recorded(life).log_error) == (EndKind.CODE, "")
+    assert (recorded(life).kind, recorded(life).clues.log_error) == (EndKind.CODE, "")
 
 
 def test_the_driver_log_is_never_read_where_yarn_names_the_error(life: Life, yarn: Logs) -> None:
@@ -125,7 +137,7 @@ def test_the_driver_log_is_never_read_where_yarn_names_the_error(life: Life, yar
     die(life, yarn, "User class threw exception: java.lang.IllegalStateException: 3")
     life.reconcile(Mode.WATCH)
     assert yarn.nodemanager.requests == []
-    assert recorded(life).log_error == ""
+    assert recorded(life).clues.log_error == ""
 
 
 def test_a_record_of_an_earlier_version_has_no_words_of_a_log() -> None:

@@ -139,10 +139,10 @@ def test_a_freeze_is_read_once_and_its_folder_listed_once(counted: Counted) -> N
     counted.namenode.script |= ordered(written_freeze(word.until, "ada", word.reason, "nonce"))
     assert counted.round()["OPEN"] == 2 * STREAMS + 1
     assert counted.round() == {"ResourceManager": 1, "LISTSTATUS_BATCH": 1 + 4 * STREAMS}
-    assert {verdict.freeze for verdict in counted.watch.round(counted.names).values()} == {str(word)}
+    assert {verdict.people.freeze for verdict in counted.watch.round(counted.names).values()} == {str(word)}
 
 
-def test_nobody_sees_a_stream_while_the_brake_cannot_be_read(counted: Counted) -> None:
+def test_nobody_sees_a_stream_while_the_freeze_cannot_be_read(counted: Counted) -> None:
     counted.round()
     counted.namenode.script |= {STATE_DIR: Answer(503, b"")}
     verdicts = counted.watch.round(counted.names)

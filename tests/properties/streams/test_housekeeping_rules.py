@@ -33,16 +33,15 @@ def any_facts(draw: st.DrawFn) -> FolderFacts:
 
 @given(any_facts())
 def test_no_facts_let_go_of_what_somebody_needs(facts: FolderFacts) -> None:
-    removals = cleaning(facts, MONTH, KEPT).removals
-    gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in removals}
-    if STREAM.folder in gone:
+    result = cleaning(facts, MONTH, KEPT)
+    gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in result.removals}
+    if result.gone:
         assert facts.declared is False
         assert not any((facts.living, facts.owned, facts.doubt, facts.strangers))
         assert facts.desired.state is DesiredState.STOPPED or facts.claim is None
-        assert gone == {*facts.files, STREAM.folder}
-    else:
-        assert claim_file(newest_claim(facts.files)) not in gone
-        assert not {generation_of_file(name) for name in gone} & set(facts.living.values())
+        assert all(at and NOW - at > MONTH for at in facts.files.values())
+    assert claim_file(newest_claim(facts.files)) not in gone
+    assert not {generation_of_file(name) for name in gone} & set(facts.living.values())
     assert all(at and NOW - at > MONTH for name, at in facts.files.items() if name in gone)
 
 

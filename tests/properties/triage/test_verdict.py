@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
+from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
@@ -39,7 +39,7 @@ def test_any_text_gets_a_verdict_that_can_be_shown(texts: dict[str, str], runs: 
     scanner = scanner_of(own_catalogue())
     scanned = [ScannedLog(name, scanner.scan([text.encode(errors="replace")])) for name, text in texts.items()]
     verdict = diagnose(scanned, own_catalogue(), runs=runs)
-    assert (verdict.outcome is Outcome.CAUSE) == bool(verdict.cause) == (verdict.evidence is not None)
+    assert (verdict.outcome is DiagnosisOutcome.CAUSE) == bool(verdict.cause) == (verdict.evidence is not None)
     assert verdict.confidence is not Confidence.HIGH or not verdict.others
     assert len(verdict.timeline) <= 10
     json.dumps(verdict.to_json())

@@ -9,12 +9,12 @@ from urllib.parse import quote
 import pytest
 
 from airflow_kstream.dags.ids import stream_id
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow_api import TaskRef
 from tests.live.streams import cluster, rate_stream
 
 DOCTOR, FLEET, HOUSEKEEPING, TOKENS, UNDECLARED = (
@@ -37,7 +37,7 @@ def paused(airflow: LiveAirflow) -> Iterator[None]:
 
 def hands(airflow: LiveAirflow, dag_id: str, run: str) -> dict[str, dict[str, Any]]:
     """Return the instances of the mapped task by the names that the grid shows."""
-    found = airflow.api.ask(f"/dags/{dag_id}/dagRuns/{quote(run, safe='')}/taskInstances")["task_instances"]
+    found = airflow.api.call("GET", f"/dags/{dag_id}/dagRuns/{quote(run, safe='')}/taskInstances")["task_instances"]
     return {view["rendered_map_index"]: view for view in found if view["task_id"] == "hand" and view["map_index"] >= 0}
 
 

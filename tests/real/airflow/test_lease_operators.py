@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow_api import TaskRef
 from tests.live.lease_commands import await_leases_worn_off
 from tests.live.streams import await_that, cluster, fields
 from tests.live.writers import Writer, flink_like_bucket, leave_open, pattern, writer

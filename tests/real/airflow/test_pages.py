@@ -13,13 +13,13 @@ from playwright.sync_api import Locator, expect
 from rich.console import Console
 
 from airflow_kstream.dags.ids import leases_id, stream_id
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.playground import CONNECTION, LANDING, STUCK, Playground, start_playground, streams
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.leases.lease import FileCondition
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.live.airflow_api import LiveApi, TaskRef
 from tests.live.pages.browser import Visit, visit
 from tests.live.streams import await_that, look, reconciler
 from tests.live.writers.hadoop_says import open_files
@@ -99,7 +99,7 @@ class TestTour:
 
     def test_the_tasks_button_leads_there(self, tour: Tour) -> None:
         with tour.step(3):
-            api, dag = tour.playground.home.api(), stream_id(CONNECTION, "orders")
+            api, dag = LiveApi.of(tour.playground.home), stream_id(CONNECTION, "orders")
             task = TaskRef(dag, next(iter(api.dag_run_states(dag))), "keep")
             where = f"{tour.visit.url}/plugin/kstream?cluster={CONNECTION}&stream=orders"
             assert api.extra_links(task)["Streams page"] == where
@@ -127,7 +127,7 @@ class TestTour:
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
         with tour.step(7):
-            page, api = tour.visit.page, tour.playground.home.api()
+            page, api = tour.visit.page, LiveApi.of(tour.playground.home)
             file = page.locator(f'tr[data-file="{STUCK}"]')
             await_that(lambda: _found(tour), "a run finds that the file's holder forgot it")
             page.get_by_role("link", name="Files", exact=True).click()
@@ -180,7 +180,7 @@ class TestTour:
 
 def _found(tour: Tour) -> bool:
     """Start a run over the file, and return whether it saw that the holder lives and makes no progress."""
-    api, dag = tour.playground.home.api(), leases_id(CONNECTION)
+    api, dag = LiveApi.of(tour.playground.home), leases_id(CONNECTION)
     run = api.trigger_dag_run(dag)
     await_that(lambda: api.dag_run_state(dag, run) in {"success", "failed"}, "a run over the files ends")
     [recover] = [each.ref for each in api.task_instances(dag, run) if each.ref.task_id == "recover"]

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.ticket import Ticket, cache_file_name
 from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow_api import TaskRef
 from tests.live.streams import await_that
 
 RENEWAL, KEYTABS = f"tickets-{CONNECTION}", f"keytabs-{CONNECTION}"

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow_api import TaskRef
 from tests.live.streams import PUSHABLE_BY_HAND, UNAWARE, await_that, look, rate_stream, reconciler, submit_by_hand
 
 TAG = "nobodys-stream"

@@ -8,10 +8,10 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.clients.container_logs import ContainerLogs
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.streams.stream import TicketCredentials
 from tests.live.airflow import CONNECTION, LiveAirflow
+from tests.live.airflow_api import TaskRef
 from tests.live.streams import UNAWARE, await_that, rate_stream, submit_by_hand
 from tests.real.cluster.test_triage import ended, session_of
 

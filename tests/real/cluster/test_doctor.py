@@ -32,6 +32,7 @@ from airflow_kstream.supervise.doctor.examination import cluster_facts
 from tests.live import sleepers
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import await_that, cluster, rate_stream, submit_by_hand
+from tests.simulated.values import changed
 
 ACCEPTED = Path(__file__).parents[3] / "airflow_kstream/minicluster/accepted_findings.yaml"
 TODAY = date(2026, 12, 1)
@@ -44,7 +45,7 @@ def facts(minicluster: Minicluster) -> ClusterFacts:
         assert isinstance(found.state_dir, StateDirFacts)
         # Those of other tests' streams, which the cluster still knows.
         empty = replace(found.state_dir, folders=(), strangers={})
-        return replace(found, streams=(), impersonations=(), state_dir=empty)
+        return changed(found, streams=(), impersonations=(), state_dir=empty)
 
 
 def test_every_finding_on_the_default_minicluster_is_written_down_and_accepted(facts: ClusterFacts) -> None:

@@ -35,10 +35,10 @@ def test_the_traceback_of_a_job_stands_in_the_record_of_its_end(minicluster: Min
         report, end = ended(supervisor)
         assert report.phase is Phase.ENDED
         assert end.kind is EndKind.CODE
-        assert end.log_error.startswith("ValueError: batch 17 of /user/")
+        assert end.clues.log_error.startswith("ValueError: batch 17 of /user/")
         assert end.fingerprint.startswith("ValueError: batch # of /user/")
         assert "hunter2" not in str(end)
-        assert end.log_error in " ".join(done.why for done in report.done)
+        assert end.clues.log_error in " ".join(done.why for done in report.done)
 
 
 def test_a_cause_in_the_jvm_is_found_below_the_traceback(minicluster: Minicluster) -> None:
@@ -46,8 +46,8 @@ def test_a_cause_in_the_jvm_is_found_below_the_traceback(minicluster: Minicluste
     with reconciler(minicluster, failing("sinking", "its sink is away")) as supervisor:
         _, end = ended(supervisor)
         await_that(lambda: supervisor.run(Mode.WATCH).generation == 2, "its backoff is over")
-        assert (end.kind, end.silent) == (EndKind.INFRASTRUCTURE, "HDFS")
-        own, cause = end.log_error.splitlines()
+        assert (end.kind, end.clues.silent) == (EndKind.INFRASTRUCTURE, "HDFS")
+        own, cause = end.clues.log_error.splitlines()
         assert own.startswith("py4j.protocol.Py4JJavaError: An error occurred while calling ")
         assert cause.startswith("Caused by: java.net.ConnectException: Call From ")
         if again := look(supervisor.session, supervisor.spec).current:

@@ -48,7 +48,7 @@ def test_a_frozen_cluster_changes_nothing_until_it_is_lifted(minicluster: Minicl
 
         request_restart(supervisor.subject, "a new jar")
         report = supervisor.run(Mode.WATCH)
-        assert (report.phase, report.application, report.done) == (Phase.FROZEN, first.application, ())
+        assert (report.phase, report.job.application, report.done) == (Phase.FROZEN, first.job.application, ())
         assert "a newer NameNode" in report.freeze
         verdict = Watch(supervisor.session).round([NAME])[NAME]
         assert not verdict.calls_for_action
@@ -56,11 +56,11 @@ def test_a_frozen_cluster_changes_nothing_until_it_is_lifted(minicluster: Minicl
         refused = kstream("stop", NAME)
         assert refused.code == 1
         assert "--despite-freeze" in refused.err
-        assert supervisor.session.yarn.application(first.application or "").alive
+        assert supervisor.session.yarn.application(first.job.application or "").alive
 
         stopped = kstream("stop", NAME, "--despite-freeze")
         assert stopped.code == 0, stopped.err
-        assert not supervisor.session.yarn.application(first.application or "").alive
+        assert not supervisor.session.yarn.application(first.job.application or "").alive
         assert kstream("start", NAME).code == 0
         assert supervisor.run(Mode.WATCH).phase is Phase.FROZEN
         assert kstream("unfreeze").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -77,40 +78,42 @@ def kept(minicluster: Minicluster, tmp_path: Path) -> Iterator[Kept]:
         yield kept
 
 
-def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept: Kept) -> None:
+def test_a_draft_goes_as_the_dry_run_printed_and_a_gone_stream_by_the_command(kept: Kept) -> None:
     hdfs, gone, stays = kept.session.hdfs, kept.stop("gone"), kept.stop("kept")
     young = kept.clean()
     assert young.out.startswith("gone stays: it changed ")
-    assert young.out.endswith("0 files and folders would go; nothing was removed\n")
+    assert young.out.endswith("0 files would go; nothing was removed\n")
     hdfs.write(f"{stays.folder}/{DRAFT}", "half")
     for folder in (gone.folder, stays.folder, f"{STATE_DIR}/{ORDERS}"):
         kept.age(folder)
     before = {stream: hdfs.names(stream.folder) for stream in (gone, stays)}
     # A ResourceManager that has just started proves no absence.
-    await_that(lambda: "would remove" in kept.clean().out, "the ResourceManager's word counts")
+    await_that(lambda: "gone is gone" in kept.clean().out, "the ResourceManager's word counts")
     dry = kept.clean()
     assert dry.code == 0, dry.err
-    shown = sorted(line.split()[2] for line in dry.out.splitlines() if line.startswith("would remove "))
-    given = hdfs.listing(f"{STATE_DIR}/{ORDERS}", f"{gone}.").entries
-    orders = [f"{STATE_DIR}/{ORDERS}/{file.name}" for file in given]
-    of_gone = [gone.folder, *(f"{gone.folder}/{name}" for name in before[gone]), *orders]
-    assert shown == sorted([f"{stays.folder}/{DRAFT}", *of_gone])
-    assert orders, "what stopped it goes with it"
+    draft = f"{stays.folder}/{DRAFT}"
+    assert [line.split()[2] for line in dry.out.splitlines() if line.startswith("would remove ")] == [draft]
     assert {stream: hdfs.names(stream.folder) for stream in (gone, stays)} == before
 
     done = kept.clean("--yes")
     assert done.code == 0, done.out + done.err
-    assert sorted(line.split()[1] for line in done.out.splitlines() if line.startswith("removed ")) == shown
-    assert hdfs.names(STATE_DIR) == {str(stays), ORDERS}
+    assert [line.split()[1] for line in done.out.splitlines() if line.startswith("removed ")] == [draft]
+    assert hdfs.names(gone.folder) == before[gone]
     assert hdfs.names(stays.folder) == before[stays] - {DRAFT}
+    given = hdfs.listing(f"{STATE_DIR}/{ORDERS}", f"{gone}.").entries
+    orders = [f"{STATE_DIR}/{ORDERS}/{file.name}" for file in given]
+    assert orders, "what stopped it goes with it"
+    (words,) = [line for line in done.out.splitlines() if line.startswith("gone is gone: ")]
+    assert shlex.split(words.split("`")[1]) == ["hdfs", "dfs", "-rm", "-r", gone.folder, *orders]
 
 
 def test_nothing_goes_while_the_cluster_is_frozen(kept: Kept) -> None:
-    gone = kept.stop("gone")
-    kept.age(gone.folder)
+    stays = kept.stop("kept")
+    kept.session.hdfs.write(f"{stays.folder}/{DRAFT}", "half")
+    kept.age(stays.folder)
     assert ran("streams", "freeze", "--cluster", str(kept.file), "--reason", "a new NameNode").code == 0
-    before = kept.session.hdfs.names(gone.folder)
+    before = kept.session.hdfs.names(stays.folder)
     refused = kept.clean("--yes")
     assert refused.code == 1
     assert "a new NameNode" in refused.err
-    assert kept.session.hdfs.names(gone.folder) == before
+    assert kept.session.hdfs.names(stays.folder) == before

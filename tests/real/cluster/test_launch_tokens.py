@@ -49,7 +49,7 @@ def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluste
             claimed(session, ClaimDraft(1, new_nonce(), spec, hour, {}, "test", app, started))
             launch = launch_tokens(session, app)
         session.hdfs.delete(StreamId(spec.name, session.cluster.state_dir).folder, recursive=True)
-    assert (launch.stream, launch.claim and launch.claim.adopted) == ("token-maker", app)
+    assert (launch.stream, launch.claim and launch.claim.adoption.application) == ("token-maker", app)
     assert launch.horizon is not None
     assert (launch.horizon.reason, launch.horizon.hard) == (HorizonReason.NONE, None)
 

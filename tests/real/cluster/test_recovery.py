@@ -44,12 +44,12 @@ def test_every_recovery_leaves_a_record_with_its_user_reason_and_outcome(
     assert [record.path for record in records] == [recovery.path for recovery in run.recoveries]
     for kept, recovery in zip(records, run.recoveries, strict=True):
         assert kept.outcome is recovery.outcome is Outcome.CLOSED
-        assert (kept.principal, kept.reason, kept.holder) == (
+        assert (kept.by.principal, kept.reason, kept.holder) == (
             minicluster.principal("streamer"),
             "its holder is dead",
             "a holder",
         )
-        assert kept.who.startswith(f"{getuser()}@")
+        assert kept.by.who.startswith(f"{getuser()}@")
         assert kept.recovery["length_after"] == 100
         assert kept.to_json()["outcome"] == "closed"
 

@@ -317,7 +317,7 @@ def test_a_flink_part_file_is_compared_with_its_valid_length(
 ) -> None:
     """All flushed bytes are there, and the companion says how many of them count."""
     (recovery,) = rescued(superuser, below(f"{PLACE}/flink")).recoveries
-    assert (recovery.outcome, recovery.valid_length, recovery.length_after) == (Outcome.CLOSED, 1000, 1700)
+    assert (recovery.outcome, recovery.valid_length, recovery.change.length_after) == (Outcome.CLOSED, 1000, 1700)
     assert content(minicluster, long_dead.part) == pattern(1700)
 
 
@@ -326,7 +326,7 @@ def test_a_file_that_was_opened_again_for_append_keeps_what_was_flushed_to_it(
     minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     (recovery,) = rescued(superuser, below(f"{PLACE}/appended")).recoveries
-    assert (recovery.outcome, recovery.visible_before, recovery.bytes_lost) == (Outcome.CLOSED, 500, 0)
+    assert (recovery.outcome, recovery.change.visible_before, recovery.bytes_lost) == (Outcome.CLOSED, 500, 0)
     assert len(content(minicluster, APPENDED)) == 500
 
 

@@ -138,11 +138,11 @@ class Watcher:
 
         def stalled() -> bool:
             verdict = self._watch.round([NAME])[NAME]
-            beat = verdict.heartbeat
+            beat = verdict.progress.heartbeat
             assert beat is not None, verdict.why
             if not self.beats or self.beats[-1].pulse is not beat.pulse:
                 self.beats.append(beat)
-            found.extend([verdict.stall] if verdict.stall else [])
+            found.extend([verdict.progress.stall] if verdict.progress.stall else [])
             return bool(found)
 
         await_that(stalled, "the stream counts as stalled")

@@ -13,9 +13,9 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
-from airflow_kstream.model.logs.diagnosis import Outcome
+from airflow_kstream.model.logs.diagnosis import DiagnosisOutcome
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.heartbeat import Pulse
@@ -44,7 +44,6 @@ from tests.live.streams import (
     submit_by_hand,
 )
 
-# The last one was written by commit 7cddc87, before claims had a version; its fence never was.
 ODD_CLAIMS = {
     "odd-broken": "no claim",
     "odd-newer": '{"version": 99, "nonce": "n"}',
@@ -66,17 +65,17 @@ def test_a_stream_with_an_instance_principal_is_adopted_and_stops_at_its_marker(
         assert report.horizon.hard is None
         seen = look(first.session, spec)
         assert heartbeat(spec.heartbeat, seen).pulse is Pulse.HEALTHY
-        staging = f"/user/{getuser()}/.sparkStaging/{report.application}"
+        staging = f"/user/{getuser()}/.sparkStaging/{report.job.application}"
         assert any("keytab" in file.name for file in first.session.hdfs.list(staging))
         ended = stop(first)
         assert first.session.hdfs.list(staging) == ()
-        verdict = triage_generation(first.session, str(report.application), TriageLook(own_catalogue()))
+        verdict = triage_generation(first.session, str(report.job.application), TriageLook(own_catalogue()))
         written = [file.length for file in first.session.hdfs.list(f"/user/{getuser()}/instance/table")]
     # Not filled up to a whole block: a playground would fill the disk in a night.
     assert 0 < max(written) < 100_000
-    assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
+    assert (ended.phase, ended.job.succeeded) == (Phase.STOPPED, True)
     assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
-    assert verdict.outcome is Outcome.FINE
+    assert verdict.outcome is DiagnosisOutcome.FINE
     assert "it was generation 1 of instance, and its supervisor stopped it" in verdict.hint
 
 
@@ -141,8 +140,8 @@ def test_a_job_that_ends_by_itself_is_reported_and_the_next_ensure_starts_it(
         ended = supervisor.session.yarn.kill(app.id, "somebody else's kill", timedelta(seconds=30))
         assert not ended.alive
         report = supervisor.run(Mode.WATCH)
-        assert (report.phase, report.succeeded) == (Phase.ENDED, False)
-        assert "somebody else's kill" in report.diagnostics
+        assert (report.phase, report.job.succeeded) == (Phase.ENDED, False)
+        assert "somebody else's kill" in report.job.diagnostics
         again = supervisor.run(Mode.ENSURE)
         assert again.generation == 2
         # Asked of its NodeManager, which has run since before the application.
@@ -155,9 +154,9 @@ def test_a_stream_is_held_before_it_was_ever_submitted(minicluster: Minicluster)
         for state, phase in ((DesiredState.HELD, Phase.HELD), (DesiredState.STOPPED, Phase.STOPPED)):
             set_desired(supervisor.subject, state, "not before Monday")
             report = supervisor.run()
-            assert (report.phase, report.generation, report.application) == (phase, 0, None)
+            assert (report.phase, report.generation, report.job.application) == (phase, 0, None)
         assert supervisor.subject.folder.names() == frozenset()
-        order = supervisor.subject.folder.newest_order(Authored(), supervisor.session.state.look())
+        order = supervisor.subject.folder.newest_order(AuthoredFiles(), supervisor.session.state.look())
         assert order is not None
         assert (order.author, order.number) == (getuser(), 2)
 
@@ -178,10 +177,10 @@ def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
         app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
         claim = adopt(supervisor.subject, app.id)
         report = supervisor.run()
-        assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
+        assert (report.phase, report.job.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
         with pytest.raises(Conflict, match="already runs"):
             adopt(supervisor.subject, app.id)
-        assert stop(supervisor).application == app.id
+        assert stop(supervisor).job.application == app.id
         assert not supervisor.session.yarn.application(app.id).alive
 
 
@@ -220,7 +219,7 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
         finally:
             for name in ODD_CLAIMS:
                 hdfs.delete(StreamId(name, state_dir).folder, recursive=True)
-    assert "gen-000001 can't be understood: it is no JSON" in found["odd-broken"]["why"]
+    assert "gen-000001 can't be understood: it is not JSON" in found["odd-broken"]["why"]
     assert "its claim is of version 99" in found["odd-newer"]["why"]
     assert "its folder is of an earlier format (version 1), which is not read" in found["odd-older"]["why"]
     assert found["beside"]["why"].endswith("is RUNNING; its claim doesn't tell its lifetimes")

@@ -97,7 +97,9 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
         before = look(session, spec)
         assert before.current
         assert before.claim
-        assert [str(token) for token in before.claim.tokens or ()] == ["HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"]
+        assert [str(token) for token in before.claim.credentials.tokens or ()] == [
+            "HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"
+        ]
         launched = launch_identifiers(minicluster, before.current.id)
         assert launched
         kill_an_executor(before.current.id)
@@ -172,7 +174,7 @@ def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster
                 credentials_file(older).reveal(),
             )
         ]
-        words = ("no credentials file", "somebody else", "has no token for", "not younger")
+        words = ("not a credentials file", "somebody else", "has no token for", "not younger")
         assert [word for word, why in zip(words, whys, strict=True) if word not in why] == [], whys
         for folder in (False, True):
             assert "it was taken back" in why_refused(supervisor, announced(supervisor, folder=folder))

@@ -15,7 +15,7 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
+from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.triage.application import triage_application
@@ -86,10 +86,10 @@ def test_a_job_whose_token_died_is_triaged_while_it_lives_and_after_its_end(
         await_that(lambda: refused(minicluster, app.id), "its logs are not aggregated")
         daemon = triage_path(minicluster.log("nodemanager"), own_catalogue())
         assert "log-aggregation-refused" in {step.signature for step in (*daemon.timeline, *daemon.others)}
-        # Nothing is left but what YARN says of it; that is no cause.
+        # Nothing is left but what YARN says of it; that is not a cause.
         left = triage_application(session, app.id, own_catalogue())
         assert left.cause in {"", "hdfs-token-not-in-cache"}
-        assert left.outcome is not Outcome.FINE
+        assert left.outcome is not DiagnosisOutcome.FINE
 
 
 def refused(minicluster: Minicluster, application: str) -> bool:
@@ -98,7 +98,7 @@ def refused(minicluster: Minicluster, application: str) -> bool:
 
 
 def test_two_writers_of_one_checkpoint_are_the_cause_of_the_end_of_one(minicluster: Minicluster, folder: Path) -> None:
-    """The logs of both tell; what ends by hand afterwards is no failure of it."""
+    """The logs of both tell; what ends by hand afterwards is not a failure of it."""
     spec = unaware("shared")
     with session_of(minicluster) as session:
         first, logs_of_first = submitted(minicluster, session, spec, folder)
@@ -129,7 +129,7 @@ def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster
         conf = {**minicluster.spark_conf(), "spark.executor.instances": "1"}
         run = SparkRun("yarn", conf, driver_scans=False)
         by_spark = triage_with_spark(application_logs(session, app.id), own_catalogue(), run, session)
-    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.outcome is DiagnosisOutcome.UNKNOWN
     assert any("no-such-scheme" in template.text for template in verdict.templates)
     assert any("#container_" in template.first.source.file for template in verdict.templates)
     assert by_spark.scanned.unread == ()
@@ -150,7 +150,7 @@ def test_a_resourcemanager_that_is_away_delays_no_verdict(minicluster: Miniclust
     run = SparkRun("yarn", away, timeout=timedelta(minutes=5))
     with session_of(minicluster) as session:
         verdict = triage_with_spark([disk_full(tmp_path)], own_catalogue(), run, session)
-    assert verdict.outcome is Outcome.CAUSE
+    assert verdict.outcome is DiagnosisOutcome.CAUSE
 
 
 def test_a_full_queue_delays_no_verdict_and_keeps_no_application(minicluster: Minicluster, tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_a_full_queue_delays_no_verdict_and_keeps_no_application(minicluster: Mi
             (waited,) = session.yarn.applications("triage-waits")
         finally:
             minicluster.resume("nodemanager")
-    assert verdict.outcome is Outcome.CAUSE
+    assert verdict.outcome is DiagnosisOutcome.CAUSE
     assert waited.state is ApplicationState.KILLED

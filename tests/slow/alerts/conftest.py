@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.dags.ids import fleet_id
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, RestartPolicy
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.airflow_api import TaskRef
 from tests.live.bring_up import bring_up
 from tests.live.streams import BRISK_WATCH, at_pace, await_commits, rate_stream, reconciler
 from tests.slow.alerts.notifier import FILE

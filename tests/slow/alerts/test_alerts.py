@@ -102,7 +102,7 @@ def test_a_restart_that_is_blocked_and_overdue(alerts: Alerts) -> None:
 def test_a_stream_that_dies_at_each_start(alerts: Alerts) -> None:
     """Its job may not write its table. Three starts in vain take ten minutes on a busy machine."""
     quick = FailurePolicy(
-        backoff=timedelta(seconds=1), repeats=3, repeated_over=timedelta(), probe_every=timedelta(seconds=20)
+        backoff=timedelta(seconds=1), repeats=3, repeated_over=timedelta(), probe_every=timedelta(minutes=1)
     )
     spec = brisk("dying", failure=quick)
     table = f"{spec.arguments[0]}/table"

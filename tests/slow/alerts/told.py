@@ -90,6 +90,6 @@ class Alerts:
             return [at for at in times() if at > since]
 
         await_that(lambda: bool(after()), f"{kind} {'ends' if ended else 'begins'}", within)
-        # Once: what is told twice is no event.
+        # Once: what is told twice is not an event.
         assert len(after()) == 1
         return after()[0] - since

@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.airflow_api import TaskRef
 from tests.live.faults.kept import Clock, Kept, brisk_stream, claims, kept
 from tests.live.faults.proxies import Moment, Proxies
 from tests.live.faults.table import Tell
@@ -33,7 +33,7 @@ class Home:
 
     @property
     def refuses(self) -> bool:
-        return str(self.airflow.api.ask(f"/dags/{self.task.dag_id}")["dag_display_name"]).startswith("refused-")
+        return str(self.airflow.api.call("GET", f"/dags/{self.task.dag_id}")["dag_display_name"]).startswith("refused-")
 
     @property
     def log(self) -> str:

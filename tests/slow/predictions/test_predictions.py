@@ -74,9 +74,9 @@ class Doomed:
 
         def named() -> bool:
             verdict = Watch(self.supervisor.session).round([self.name])[self.name]
-            if verdict.horizon is reason and verdict.remaining is not None:
-                self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
-            return verdict.horizon is reason
+            if verdict.credentials.horizon is reason and verdict.credentials.remaining is not None:
+                self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.credentials.remaining
+            return verdict.credentials.horizon is reason
 
         await_that(named, f"{self.name} is predicted to end because {reason}", 2 * LIFE.total_seconds())
 

@@ -52,11 +52,11 @@ class Kept:
         def looked() -> bool:
             nonlocal next_examination
             verdict = watch.round([self.name])[self.name]
-            if verdict.heartbeat and [verdict.heartbeat.pulse] != self.pulses[-1:]:
-                self.pulses.append(verdict.heartbeat.pulse)
-            if verdict.stall and time.monotonic() >= next_examination:
-                next_examination = time.monotonic() + (verdict.stall.lasts * CONFIRMS).total_seconds()
-                self._act(verdict.stall)
+            if verdict.progress.heartbeat and [verdict.progress.heartbeat.pulse] != self.pulses[-1:]:
+                self.pulses.append(verdict.progress.heartbeat.pulse)
+            if verdict.progress.stall and time.monotonic() >= next_examination:
+                next_examination = time.monotonic() + (verdict.progress.stall.lasts * CONFIRMS).total_seconds()
+                self._act(verdict.progress.stall)
             return until()
 
         await_that(looked, what)

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from airflow_kstream.clients.rpc.digest import DigestLogin, Token, digest
+from airflow_kstream.clients.rpc.digest import DigestLogin, LoginToken, digest
 from airflow_kstream.clients.rpc.sasl import NoProtection
 
 OFFER = b'realm="default",nonce="a b\\"c",qop="auth",charset=utf-8,algorithm=md5-sess'
-TOKEN = Token(b"identifier", b"password")
+TOKEN = LoginToken(b"identifier", b"password")
 
 
 def test_both_proofs_are_those_of_the_example_in_rfc_2831() -> None:
@@ -43,4 +43,4 @@ def test_a_server_that_wants_protection_is_refused() -> None:
 
 
 def test_neither_half_of_a_token_is_in_its_repr() -> None:
-    assert repr(TOKEN) == "Token()"
+    assert repr(TOKEN) == "LoginToken()"

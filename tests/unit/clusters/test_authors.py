@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kstream.model.clusters.authors import (
     CLOSING,
-    Authored,
+    AuthoredFiles,
     Ground,
     Standing,
     Supervisors,
@@ -30,7 +30,7 @@ NOBODY: frozenset[str] = frozenset()
 OPEN, CLOSED = Ground("billing", closed=False), Ground("billing", closed=True)
 
 
-def sort(owners: dict[str, str], ground: Ground | None = OPEN, users: frozenset[str] = BILLING) -> Authored:
+def sort(owners: dict[str, str], ground: Ground | None = OPEN, users: frozenset[str] = BILLING) -> AuthoredFiles:
     return sorted_by_author(owners, SUPERVISORS, ground, users)
 
 
@@ -61,7 +61,7 @@ def test_where_it_is_not_proven_the_folders_owner_passes_for_it() -> None:
 def test_in_a_closed_folder_of_the_streams_user_all_files_count(users: frozenset[str]) -> None:
     """HDFS's superuser handed it over by a chown: the claims stay the former user's."""
     files = {"gen-000001": "orders", "gen-000002": "billing"}
-    assert sort(files, CLOSED, users) == Authored(files, {}, users, "billing")
+    assert sort(files, CLOSED, users) == AuthoredFiles(files, {}, users, "billing")
 
 
 def test_a_closed_folder_of_a_supervisor_is_as_good() -> None:

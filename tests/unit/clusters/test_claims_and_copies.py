@@ -45,11 +45,11 @@ def claimed(hdfs: SimHdfs, spec: StreamSpec, *, names: StreamSpec) -> Claim:
 def test_a_claim_chooses_among_the_copies_and_brings_nothing_of_its_own(hdfs: SimHdfs) -> None:
     keep_copy(hdfs, STREAM, SPEC, "billing")
     claim = claimed(hdfs, ITS_OWN, names=SPEC)
-    assert (claim.spec, claim.copied) == (SPEC, True)
+    assert (claim.spec, claim.file.copied) == (SPEC, True)
 
 
 def test_without_a_copy_a_claim_names_nobody_to_alert(hdfs: SimHdfs) -> None:
     claim = claimed(hdfs, ITS_OWN, names=ITS_OWN)
     assert isinstance(claim.spec, StreamSpec)
-    assert (claim.spec.application, claim.copied) == (ITS_OWN.application, False)
+    assert (claim.spec.application, claim.file.copied) == (ITS_OWN.application, False)
     assert claim.spec.notify == NotifyPolicy()

@@ -10,9 +10,9 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.streams.declarations import (
+    DeclarationFolder,
     KeptKind,
     KeptPolicies,
-    Place,
     read_kept_policies,
     written_policies,
     written_streams,
@@ -23,7 +23,7 @@ from airflow_kstream.supervise.clusters.state_dir import StateDir
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-PLACE = Place("", "prod")
+PLACE = DeclarationFolder("", "prod")
 OWN = f"{CLUSTER.state_dir}/declared.streamer"
 STREAMS, POLICIES = (f"{OWN}/{PLACE.file_name(kind)}" for kind in (KeptKind.STREAMS, KeptKind.POLICIES))
 EDIT = PolicyEdit({"restart": {"max_age": "86400s"}, "notify": {"notifier": "os.system", "kwargs": {}}}, NOW)
@@ -60,8 +60,8 @@ def test_the_next_process_knows_what_was_kept(hdfs: SimHdfs) -> None:
     assert sorted(hdfs.files) == sorted([STREAMS, POLICIES]), "no draft is left"
 
 
-@pytest.mark.parametrize("other", [Place("staging", "prod"), Place("", "prod2")])
-def test_a_copy_of_another_places_file_counts_for_nothing(hdfs: SimHdfs, other: Place) -> None:
+@pytest.mark.parametrize("other", [DeclarationFolder("staging", "prod"), DeclarationFolder("", "prod2")])
+def test_a_copy_of_another_places_file_counts_for_nothing(hdfs: SimHdfs, other: DeclarationFolder) -> None:
     of(hdfs).keep_streams(other, ["orders"])
     assert of(hdfs).streams(PLACE) == frozenset()
     hdfs.write(STREAMS, hdfs.read(f"{OWN}/{other.file_name(KeptKind.STREAMS)}"))

@@ -12,7 +12,7 @@ import pytest
 from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
 from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.look.watch import Watch
 from tests.simulated.fixtures import lived
 from tests.simulated.folders import keep_copy
@@ -59,7 +59,7 @@ class Fleet:
         for life in self.lives:
             life.run = replace(life.run, session=session_of(self.hdfs, self.yarn))
             life.set_desired(DesiredState.RUNNING)
-        brake = Brake(self.lives[0].run.session)
+        brake = FreezeStore(self.lives[0].run.session)
         brake.freeze(timedelta(hours=1), "a new NameNode")
         brake.lift("it is in service")
 

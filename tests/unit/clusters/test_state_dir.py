@@ -179,7 +179,7 @@ def test_who_makes_a_state_dir_that_was_missing_supervises_it_at_once(hdfs: SimH
 def test_an_author_passes_over_a_name_that_somebody_else_took(hdfs: SimHdfs, kind: FolderKind) -> None:
     with hdfs.as_user("mallory"):
         hdfs.make_folder(f"{PLACE}/{kind}.streamer", "777")
-        hdfs.write(f"{PLACE}/{kind}.streamer.2", "a file, which is no folder")
+        hdfs.write(f"{PLACE}/{kind}.streamer.2", "a file, which is not a folder")
     ours = own_folder(hdfs, PLACE, kind)  # type: ignore[arg-type]
     assert ours == f"{PLACE}/{kind}.streamer.3"
     hdfs.make_folder(ours, "755")

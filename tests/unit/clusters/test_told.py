@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound, Unavailable
-from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.told import ToldSubject, is_told_of, read_told, written_told
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.told import ToldNotes
@@ -23,7 +23,7 @@ OWN = f"{CLUSTER.state_dir}/told.streamer"
 
 
 def ledger(changes: int = 1, kind: EventKind = EventKind.STALLED) -> Ledger:
-    return Ledger({(kind, ""): Lasting(kind, NOW, "no commit")}, changes)
+    return Ledger({(kind, ""): LastingEvent(kind, NOW, "no commit")}, changes)
 
 
 @pytest.fixture
@@ -46,6 +46,16 @@ def test_the_next_process_knows_what_was_noted(hdfs: SimHdfs) -> None:
     assert told(hdfs) == ledger(2)
     assert hdfs.modes[OWN] == "700"
     assert [*hdfs.files] == [f"{OWN}/{ORDERS.file_name}"], "no draft is left"
+
+
+def test_what_a_task_keeps_lies_beside_what_was_told_for_its_own_subject(hdfs: SimHdfs) -> None:
+    kept, other = ToldSubject("", "prod", key="pending_steps"), ToldSubject("", "prod2", key="pending_steps")
+    assert of(hdfs).kept(kept) == {}
+    of(hdfs).keep(kept, {"orders": [1]})
+    assert (of(hdfs).kept(kept), of(hdfs).kept(other), told(hdfs, kept)) == ({"orders": [1]}, {}, Ledger())
+    hdfs.files[f"{OWN}/{other.file_name}"] = hdfs.files[f"{OWN}/{kept.file_name}"]
+    hdfs.files[f"{OWN}/{kept.file_name}"] = ("{", *hdfs.files[f"{OWN}/{kept.file_name}"][1:])
+    assert of(hdfs).kept(other) == of(hdfs).kept(kept) == {}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +143,7 @@ def test_where_there_is_no_state_dir_yet_nothing_is_noted(hdfs: SimHdfs) -> None
 
 
 def test_a_note_of_thousands_of_findings_is_read_again(hdfs: SimHdfs) -> None:
-    many = [Lasting(EventKind.FINDING, NOW, "ä" * 200, f"finding-{number}") for number in range(5000)]
+    many = [LastingEvent(EventKind.FINDING, NOW, "ä" * 200, f"finding-{number}") for number in range(5000)]
     whole = Ledger({each.key: each for each in many}, 5000)
     of(hdfs).note(ORDERS, whole)
     assert len(told(hdfs).lasting) == 5000

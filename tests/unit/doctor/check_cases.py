@@ -34,6 +34,7 @@ from tests.simulated.doctor_facts import (
     with_state_dir,
     with_stream,
 )
+from tests.simulated.values import changed
 
 ERROR, WARNING, NOTE = Severity
 NO_STATE_DIR = replace(IN_ORDER, state_dir=REFUSED)
@@ -54,9 +55,9 @@ class Case:
 
 
 def _ticket(**changes: object) -> ClusterFacts:
-    ticket = IN_ORDER.ticket
+    ticket = IN_ORDER.kerberos.ticket
     assert isinstance(ticket, Ticket)
-    return replace(IN_ORDER, ticket=replace(ticket, **changes))  # type: ignore[arg-type]
+    return changed(IN_ORDER, ticket=replace(ticket, **changes))  # type: ignore[arg-type]
 
 
 def _jars(**versions: str) -> ClusterFacts:
@@ -71,22 +72,22 @@ def _not_recovering(stream: StreamFacts) -> ClusterFacts:
 
 def _two_resourcemanagers(**changes: object) -> ClusterFacts:
     ha = {"yarn__resourcemanager__ha__enabled": "true", "yarn__resourcemanager__ha__rm_ids": "rm1,rm2"}
-    return replace(with_conf("resourcemanager", **ha), **changes)  # type: ignore[arg-type]
+    return changed(with_conf("resourcemanager", **ha), **changes)
 
 
 def _keytabs(*keytabs: KeytabFacts) -> ClusterFacts:
-    return replace(IN_ORDER, keytabs=keytabs)
+    return changed(IN_ORDER, keytabs=keytabs)
 
 
 def _finding(kind: FindingKind) -> KeytabFinding:
     return KeytabFinding(kind, Severity.ERROR, "the KDC has kvno 4, this keytab kvno 3", "get a new one")
 
 
-NO_TICKET = replace(IN_ORDER, ticket=REFUSED)
-NO_RM = replace(IN_ORDER, resourcemanager=REFUSED)
+NO_TICKET = changed(IN_ORDER, ticket=REFUSED)
+NO_RM = changed(IN_ORDER, resourcemanager=REFUSED)
 UNREAD = with_stream(TICKET_STREAM, conf=REFUSED)
 UNREAD_KEYTAB = with_stream(KEYTAB_STREAM, conf=REFUSED)
-CODED = replace(IN_ORDER, namenode_version=HadoopVersion("3.3.6"), coded_blocks=5)
+CODED = changed(IN_ORDER, namenode_version=HadoopVersion("3.3.6"), coded_blocks=5)
 
 CASES = (
     Case(
@@ -126,13 +127,13 @@ CASES = (
     ),
     Case(
         "impersonation",
-        replace(
+        changed(
             with_stream(TICKET_STREAM, proxied="alice"),
             impersonations=(Impersonation("alice", "http://nn1", "User: watcher is not allowed to impersonate alice"),),
         ),
         ERROR,
         "its next submission is refused",
-        replace(IN_ORDER, impersonations=REFUSED),
+        changed(IN_ORDER, impersonations=REFUSED),
     ),
     Case(
         "yarn-3103",
@@ -174,7 +175,7 @@ CASES = (
         with_conf("nodemanager", yarn__log_aggregation_enable="false"),
         WARNING,
         "nobody can read why it ended",
-        replace(IN_ORDER, nodemanager=REFUSED),
+        changed(IN_ORDER, nodemanager=REFUSED),
     ),
     Case(
         "rm-recovery",
@@ -214,10 +215,10 @@ CASES = (
     ),
     Case(
         "nn-addresses",
-        replace(IN_ORDER, namenodes=("http://nn1",)),
+        changed(IN_ORDER, namenodes=("http://nn1",)),
         ERROR,
         "the nameservice has more NameNodes",
-        replace(IN_ORDER, namenode=REFUSED),
+        changed(IN_ORDER, namenode=REFUSED),
     ),
     Case(
         "unbounded",
@@ -228,14 +229,14 @@ CASES = (
     ),
     Case(
         "plain-http",
-        replace(IN_ORDER, namenodes=("https://nn1", "http://nn2"), nodemanager=REFUSED),
+        changed(IN_ORDER, namenodes=("https://nn1", "http://nn2"), nodemanager=REFUSED),
         NOTE,
         "http://nn2 are believed as the network delivers them",
-        replace(IN_ORDER, nodemanager=REFUSED),
+        changed(IN_ORDER, nodemanager=REFUSED),
     ),
     Case(
         "lease-limit",
-        replace(
+        changed(
             with_conf("namenode", dfs__namenode__lease_hard_limit_sec=None), namenode_version=HadoopVersion("2.8.5")
         ),
         WARNING,
@@ -245,10 +246,10 @@ CASES = (
     *(
         Case(
             jira,
-            replace(IN_ORDER, namenode_version=HadoopVersion(version)),
+            changed(IN_ORDER, namenode_version=HadoopVersion(version)),
             severity,
             words,
-            replace(IN_ORDER, namenode_version=mute),
+            changed(IN_ORDER, namenode_version=mute),
         )
         for jira, version, severity, words, mute in (
             ("hdfs-10763", "2.7.3", WARNING, "lose its lease", HadoopVersion("2.6.0-cdh5.16.2")),
@@ -258,20 +259,26 @@ CASES = (
             ("hdfs-17861", "3.4.3", WARNING, "crash the standby", HadoopVersion("3.1.1.7.1.7.0-551")),
         )
     ),
-    Case("hdfs-17150", CODED, WARNING, "fewer internal blocks", replace(CODED, coded_blocks=REFUSED)),
+    Case(
+        "hdfs-17150",
+        CODED,
+        WARNING,
+        "fewer internal blocks",
+        changed(CODED, coded_blocks=REFUSED),
+    ),
     Case(
         "hdfs-12070",
-        replace(IN_ORDER, datanodes=(HadoopVersion("3.5.0"), OLD)),
+        changed(IN_ORDER, datanodes=(HadoopVersion("3.5.0"), OLD)),
         WARNING,
         "one replica that fails",
-        replace(IN_ORDER, datanodes=REFUSED),
+        changed(IN_ORDER, datanodes=REFUSED),
     ),
     Case(
         "hdfs-17358",
-        replace(IN_ORDER, datanodes=(HadoopVersion("3.4.3"),), coded_blocks=5),
+        changed(IN_ORDER, datanodes=(HadoopVersion("3.4.3"),), coded_blocks=5),
         WARNING,
         "recovered without end",
-        replace(IN_ORDER, datanodes=REFUSED),
+        changed(IN_ORDER, datanodes=REFUSED),
     ),
     Case(
         "hdfs-10549",
@@ -289,14 +296,14 @@ CASES = (
     ),
     Case(
         "clock-skew",
-        replace(IN_ORDER, clocks=(ServerClock("http://nn1", timedelta(minutes=-6)), IN_ORDER.clocks[1])),
+        changed(IN_ORDER, clocks=(ServerClock("http://nn1", timedelta(minutes=-6)), IN_ORDER.kerberos.clocks[1])),
         ERROR,
         "clocks differ by 6m, and 5m are allowed",
-        replace(IN_ORDER, krb5=REFUSED),
+        changed(IN_ORDER, krb5=REFUSED),
     ),
     Case(
         "ticket-end",
-        replace(IN_ORDER, has_keytab=False),
+        changed(IN_ORDER, has_keytab=False),
         WARNING,
         "its renewals end at 2026-05-17 12:00 UTC",
         NO_TICKET,
@@ -356,10 +363,10 @@ CASES = (
     Case("ticket-forwardable", _ticket(flags=frozenset({"initial"})), NOTE, "not forwardable", NO_TICKET),
     Case(
         "canonical-names",
-        replace(IN_ORDER, services=(ServiceName("nn1", "host-17.cloud.example"),)),
+        changed(IN_ORDER, services=(ServiceName("nn1", "host-17.cloud.example"),)),
         WARNING,
         "is requested for host-17.cloud.example",
-        replace(IN_ORDER, services=REFUSED),
+        changed(IN_ORDER, services=REFUSED),
     ),
     Case(
         "keytabs",
@@ -373,14 +380,14 @@ CASES = (
         ),
         ERROR,
         "its driver gets no new tokens from 2026-05-10 13:00 UTC on",
-        replace(IN_ORDER, keytabs=REFUSED),
+        changed(IN_ORDER, keytabs=REFUSED),
     ),
     Case(
         "enctypes",
         _keytabs(KeytabFacts("s@R", "/s.keytab", (), (23,), ("orders",))),
         WARNING,
         "its next submission may not log in",
-        replace(IN_ORDER, keytabs=REFUSED),
+        changed(IN_ORDER, keytabs=REFUSED),
     ),
     Case("object-store-client", _jars(httpclient="4.3.2"), WARNING, "it uses s3a", _jars()),
     Case(

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
+from airflow_kstream.model.finding import Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
 from airflow_kstream.policy.doctor.baseline import without_accepted
 
 TODAY = date(2026, 5, 10)
@@ -60,7 +60,7 @@ def test_an_acceptance_of_a_check_that_does_not_exist_names_the_one_that_was_mea
 
 
 def test_an_acceptance_of_what_could_not_be_asked_is_no_note() -> None:
-    undecided = Undecided("rm-recovery", Unasked("it", "the server is away"))
+    undecided = UndecidedCheck("rm-recovery", NotChecked("it", "the server is away"))
     report = without_accepted(DoctorReport((), (undecided,)), baseline("rm-recovery:recovery"), TODAY)
     assert report.notes == ()
 

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, ServerClock, SparkClient, StreamFacts
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
-from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
+from airflow_kstream.model.finding import DoctorReport, NotChecked, Severity
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from tests.simulated.doctor_facts import (
@@ -23,6 +23,7 @@ from tests.simulated.doctor_facts import (
     with_conf,
     with_stream,
 )
+from tests.simulated.values import changed
 from tests.unit.doctor.check_cases import CASES, Case
 
 # A KDC that answers nothing is found by its check alone: it decides nothing else.
@@ -94,10 +95,22 @@ def test_a_word_that_is_neither_true_nor_false_is_not_known(check: str, word: st
     ("stream", "severity", "words"),
     [
         (TICKET_STREAM, Severity.NOTE, "its supervisor restarts it before"),
-        (replace(TICKET_STREAM, tokens_end=NOW), Severity.ERROR, "nobody restarted it in time: it fails from"),
+        (
+            changed(TICKET_STREAM, tokens_end=NOW),
+            Severity.ERROR,
+            "nobody restarted it in time: it fails from",
+        ),
         (replace(TICKET_STREAM, held=True), Severity.WARNING, "nobody restarts it while it is held"),
-        (replace(TICKET_STREAM, held=True, refreshed=True), Severity.WARNING, "`kstream streams start clicks` lifts"),
-        (replace(TICKET_STREAM, held=True, tokens_end=NOW), Severity.ERROR, "nobody restarts it while it is held"),
+        (
+            changed(TICKET_STREAM, held=True, refreshed=True),
+            Severity.WARNING,
+            "`kstream streams start clicks` lifts",
+        ),
+        (
+            changed(TICKET_STREAM, held=True, tokens_end=NOW),
+            Severity.ERROR,
+            "nobody restarts it while it is held",
+        ),
     ],
 )
 def test_it_foretells_a_restart_only_where_somebody_restarts(
@@ -112,11 +125,17 @@ def test_it_foretells_a_restart_only_where_somebody_restarts(
 @pytest.mark.parametrize(
     ("facts", "named"),
     [
-        (replace(IN_ORDER, resourcemanagers=("http://rm1",), namenodes=("http://nn1",)), "http://rm1, http://nn1"),
-        (with_conf("nodemanager", yarn__http__policy="HTTP_ONLY"), "the NodeManagers"),
-        (replace(with_conf("nodemanager", yarn__http__policy=None), namenodes=("http://nn1",)), "http://nn1"),
         (
-            replace(with_conf("nodemanager", yarn__http__policy="http_only"), resourcemanagers=("http://rm1",)),
+            changed(IN_ORDER, resourcemanagers=("http://rm1",), namenodes=("http://nn1",)),
+            "http://rm1, http://nn1",
+        ),
+        (with_conf("nodemanager", yarn__http__policy="HTTP_ONLY"), "the NodeManagers"),
+        (
+            changed(with_conf("nodemanager", yarn__http__policy=None), namenodes=("http://nn1",)),
+            "http://nn1",
+        ),
+        (
+            changed(with_conf("nodemanager", yarn__http__policy="http_only"), resourcemanagers=("http://rm1",)),
             "http://rm1, the NodeManagers",
         ),
     ],
@@ -129,12 +148,12 @@ def test_servers_without_tls_are_named_in_one_finding_which_is_no_failure(facts:
 
 
 def test_a_refusal_names_the_right_that_is_missing() -> None:
-    (undecided,) = of("rm-privileges", replace(IN_ORDER, resourcemanager=REFUSED)).undecided
+    (undecided,) = of("rm-privileges", changed(IN_ORDER, resourcemanager=REFUSED)).undecided
     assert undecided.fact.sentence.endswith("it answered 403; it needs a place in its acl")
 
 
 def test_a_stream_that_can_t_be_read_hides_no_other() -> None:
-    broken = replace(TICKET_STREAM, name="broken", running=Unasked("the claim of broken", "it is no JSON"))
+    broken = replace(TICKET_STREAM, name="broken", running=NotChecked("the claim of broken", "it is not JSON"))
     sick = replace(TICKET_STREAM, supervised=False)
     report = of("token-end", replace(IN_ORDER, streams=(broken, sick)))
     assert [finding.streams for finding in report.findings] == [("clicks",)]
@@ -142,7 +161,7 @@ def test_a_stream_that_can_t_be_read_hides_no_other() -> None:
 
 
 def test_findings_of_one_root_are_one_with_the_concerns_of_all_streams() -> None:
-    streams = [replace(TICKET_STREAM, name=name, conf={}) for name in ("a", "b", "c")]
+    streams = [changed(TICKET_STREAM, name=name, conf={}) for name in ("a", "b", "c")]
     (finding,) = of("second-attempt", replace(IN_ORDER, streams=tuple(streams))).findings
     assert finding.streams == ("a", "b", "c")
 
@@ -159,11 +178,11 @@ def test_lost_logs_and_a_lost_second_attempt_of_one_root_are_one_finding() -> No
 
 
 def test_the_fix_of_missing_privileges_names_the_lines_that_the_namenodes_lack() -> None:
-    facts = replace(
+    facts = changed(
         with_conf("namenode", hadoop__proxyuser__yarn__hosts=None),
         resourcemanager=with_conf(
             "resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false"
-        ).resourcemanager,
+        ).confs.resourcemanager,
     )
     (finding,) = of("rm-privileges", facts).findings
     assert "hadoop.proxyuser.yarn.hosts=*" in finding.fix
@@ -172,16 +191,16 @@ def test_the_fix_of_missing_privileges_names_the_lines_that_the_namenodes_lack()
 
 def test_clocks_that_are_all_off_are_this_host_s() -> None:
     off = tuple(ServerClock(f"http://s{number}", timedelta(minutes=-7, seconds=number)) for number in range(4))
-    (finding,) = of("clock-skew", replace(IN_ORDER, clocks=off)).findings
+    (finding,) = of("clock-skew", changed(IN_ORDER, clocks=off)).findings
     assert finding.id == "clock-skew:this host"
-    two = (*off[:1], *IN_ORDER.clocks)
-    assert [one.id for one in of("clock-skew", replace(IN_ORDER, clocks=two)).findings] == ["clock-skew:http://s0"]
+    two = (*off[:1], *IN_ORDER.kerberos.clocks)
+    assert [one.id for one in of("clock-skew", changed(IN_ORDER, clocks=two)).findings] == ["clock-skew:http://s0"]
 
 
 def test_the_clock_skew_of_krb5_conf_decides_what_is_refused() -> None:
-    off = (ServerClock("http://nn1", timedelta(minutes=2)), IN_ORDER.clocks[1])
-    (warning,) = of("clock-skew", replace(IN_ORDER, clocks=off)).findings
-    (error,) = of("clock-skew", replace(IN_ORDER, clocks=off, krb5={"clockskew": "60"})).findings
+    off = (ServerClock("http://nn1", timedelta(minutes=2)), IN_ORDER.kerberos.clocks[1])
+    (warning,) = of("clock-skew", changed(IN_ORDER, clocks=off)).findings
+    (error,) = of("clock-skew", changed(IN_ORDER, clocks=off, krb5={"clockskew": "60"})).findings
     assert (warning.severity, error.severity) == (Severity.WARNING, Severity.ERROR)
 
 
@@ -218,7 +237,7 @@ HAVE = {
     [(check, version, has) for check, rows in HAVE.items() for version, has in rows.items()],
 )
 def test_a_namenode_has_a_fix_by_its_branch(check: str, version: str, has: bool) -> None:
-    assert bool(of(check, replace(IN_ORDER, namenode_version=HadoopVersion(version))).passed) is has
+    assert bool(of(check, changed(IN_ORDER, namenode_version=HadoopVersion(version))).passed) is has
 
 
 @pytest.mark.parametrize(
@@ -233,7 +252,7 @@ def test_a_client_gives_its_lease_up_by_its_branch(version: str, has: bool) -> N
 )
 def test_the_constant_lease_limit_is_known_by_version(version: str, found: bool) -> None:
     facts = with_conf("namenode", dfs__namenode__lease_hard_limit_sec=None)
-    assert bool(of("lease-limit", replace(facts, namenode_version=HadoopVersion(version))).findings) is found
+    assert bool(of("lease-limit", changed(facts, namenode_version=HadoopVersion(version))).findings) is found
 
 
 def test_a_distribution_may_carry_a_fix_below_its_first_release() -> None:
@@ -256,7 +275,7 @@ def test_the_workaround_of_hdfs_9276_counts() -> None:
 def test_a_lone_namenode_has_no_copies_of_a_token() -> None:
     facts = replace(
         with_conf("namenode", dfs__ha__namenodes__kstream=None),
-        streams=(replace(KEYTAB_STREAM, driver=driver(HadoopVersion("2.7.7"))),),
+        streams=(changed(KEYTAB_STREAM, driver=driver(HadoopVersion("2.7.7"))),),
     )
     assert of("hdfs-9276", facts).passed
 
@@ -268,7 +287,7 @@ def test_a_stream_that_does_not_run_concerns_nobody() -> None:
 
 def test_a_namenode_that_refuses_does_not_hide_what_the_resourcemanager_said() -> None:
     facts = with_conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false")
-    (finding,) = of("rm-privileges", replace(facts, namenode=REFUSED, streams=REFUSED)).findings
+    (finding,) = of("rm-privileges", changed(facts, namenode=REFUSED, streams=REFUSED)).findings
     assert "hadoop.proxyuser.<user>.hosts=*" in finding.fix
     assert finding.concerns == ()
 
@@ -289,11 +308,12 @@ def test_a_host_without_a_client_is_no_matter_where_there_is_one_resourcemanager
 def test_a_cluster_that_answers_nothing_is_a_failure() -> None:
     missing = {
         field.name: REFUSED
-        for field in fields(IN_ORDER)
-        if field.name not in {"now", "resourcemanagers", "namenodes", "nameservice", "clocks", "has_keytab"}
+        for value in (IN_ORDER, IN_ORDER.confs, IN_ORDER.hdfs, IN_ORDER.kerberos)
+        for field in fields(value)
+        if field.name not in {"now", "named", "confs", "hdfs", "kerberos", "clocks", "has_keytab"}
     }
-    report = examine(replace(IN_ORDER, clocks=(), **missing))  # type: ignore[arg-type]
+    report = examine(changed(IN_ORDER, clocks=(), **missing))
     assert (report.findings, report.failed, report.blind) == ((), True, True)
     # Without a client on this host nothing is submitted from it, whoever is away.
     assert {one.check for one in report.undecided} == {row.id for row in CHECKS}
-    assert not examine(replace(IN_ORDER, namenode=REFUSED)).failed
+    assert not examine(changed(IN_ORDER, namenode=REFUSED)).failed

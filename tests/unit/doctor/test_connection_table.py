@@ -6,14 +6,14 @@ from io import StringIO
 
 from rich.console import Console
 
-from airflow_kstream.supervise.doctor.connection import Outcome, ProbeResult
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult
 from airflow_kstream.views.connection import probes_table
 
 
 def test_a_narrow_table_folds_its_words_and_cuts_none() -> None:
     detail = "keytab [/etc/watcher.keytab]: its mode is 0644 :x: " + "x" * 90
     console = Console(file=StringIO(), width=80)
-    console.print(probes_table([ProbeResult("SPNEGO and active ResourceManager", Outcome.FAILED, detail)]))
+    console.print(probes_table([ProbeResult("SPNEGO and active ResourceManager", ProbeOutcome.FAILED, detail)]))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "failed" in printed
     assert "…" not in printed

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from airflow_kstream.model.finding import Accepted, Concern, DoctorReport, Finding, Severity, Unasked, Undecided
+from airflow_kstream.model.finding import (
+    AcceptedFinding,
+    Concern,
+    DoctorReport,
+    Finding,
+    NotChecked,
+    Severity,
+    UndecidedCheck,
+)
 from airflow_kstream.views.doctor import findings_table, lines_of_report, sentence, undecided_sentences
 from airflow_kstream.views.tables import lines
 
@@ -14,8 +22,8 @@ CONCERNS = tuple(Concern(f"s{number}", "its second attempt will fail", SINCE) fo
 FINDING = Finding(
     "second-attempt", Severity.WARNING, "it fails", "attempts=1", "its [conf]", "YARN-1", concerns=CONCERNS
 )
-REFUSED = Undecided(
-    "rm-recovery", Unasked("the configuration", "it answered 403.", "a place in yarn.admin.acl"), ("a",)
+REFUSED = UndecidedCheck(
+    "rm-recovery", NotChecked("the configuration", "it answered 403.", "a place in yarn.admin.acl"), ("a",)
 )
 
 
@@ -33,7 +41,7 @@ def test_a_finding_of_nobody_by_name_is_the_cluster_s() -> None:
 
 
 def test_below_the_table_stand_what_was_accepted_not_asked_and_passed() -> None:
-    accepted = Accepted(FINDING, "jane", "known", "2027-01-01")
+    accepted = AcceptedFinding(FINDING, "jane", "known", "2027-01-01")
     report = DoctorReport((), (REFUSED,), (accepted,), ("yarn-acls",), ("token-end",), ("a note",))
     assert [line.plain for line in lines_of_report(report)] == [
         "accepted until 2027-01-01 by jane: second-attempt: known",
@@ -49,7 +57,7 @@ def test_one_reason_is_named_once_for_all_checks_and_streams() -> None:
     """In safe mode a NameNode answers nothing, and each check of each stream would say so."""
     safe = "SafeModeException: Name node is in safe mode (http://nn:9870)"
     undecided = [
-        Undecided(check, Unasked(f"the claim of s{number}", safe), (f"s{number}",))
+        UndecidedCheck(check, NotChecked(f"the claim of s{number}", safe), (f"s{number}",))
         for check in ("token-end", "second-attempt")
         for number in range(12)
     ]

@@ -12,6 +12,7 @@ from airflow_kstream.model.kerberos.keytab import KdcStatus, KeyVersion, LoginRe
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, application, claim_of
 
 PRINCIPAL, PATH = "streamer@KSTREAM.TEST", "/s.keytab"
@@ -22,7 +23,7 @@ OLD, NEW = KeyVersion(3, "old", START - HOUR), KeyVersion(4, "new", START + 19 *
 
 def user(key: KeyVersion | None) -> KeytabUser:
     spec = replace(TICKET_SPEC, credentials=KeytabCredentials(PRINCIPAL, PATH))
-    claim = replace(claim_of(spec, 1, START), key=key)
+    claim = changed(claim_of(spec, 1, START), key=key)
     rounds = RenewalRounds(START, timedelta(days=1))
     return KeytabUser("orders", claim, application(1, ApplicationState.RUNNING), PRINCIPAL, PATH, rounds)
 

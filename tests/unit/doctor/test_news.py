@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
+from airflow_kstream.model.finding import Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
 from airflow_kstream.policy.doctor.news import known_from_json, known_to_json, news
 
 
@@ -25,7 +25,7 @@ def test_a_new_stream_of_a_known_finding_is_new_alone() -> None:
 
 def test_what_is_found_no_longer_is_gone_unless_it_could_not_be_asked() -> None:
     before = {"a": frozenset({"orders"}), "b:x": frozenset[str]()}
-    result = news(DoctorReport((), (Undecided("b", Unasked("it", "it is away")),)), before)
+    result = news(DoctorReport((), (UndecidedCheck("b", NotChecked("it", "it is away")),)), before)
     assert result.gone == ("a",)
     assert result.known == {"b:x": frozenset()}
 

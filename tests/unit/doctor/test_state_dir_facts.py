@@ -141,7 +141,7 @@ def test_wrong_lines_and_a_closed_mode_of_the_file_of_supervisors_are_found(life
     runs_as(life, "etl")
     file = f"{STATE_DIR}/{SUPERVISORS_FILE}"
     life.hdfs.files[file], life.hdfs.owners[file] = ("ann\nbob@EXAMPLE.COM\n", life.hdfs.now()), "streamer"
-    assert "are no short name of a user: 'bob@EXAMPLE.COM'" in findings(facts_of(life))["supervisors-file"].words
+    assert "are not a short name of a user: 'bob@EXAMPLE.COM'" in findings(facts_of(life))["supervisors-file"].words
     life.hdfs.modes[file] = "640"
     facts = facts_of(life)
     assert (facts.names_mode, "ann" in facts.supervisors) == ("640", True)

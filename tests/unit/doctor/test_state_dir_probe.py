@@ -1,6 +1,6 @@
 """The check of a connection proves that a claim in its state_dir is granted to one supervisor alone.
 
-The servers are simulated: an HttpFS is no part of the minicluster, whose real connection
+The servers are simulated: an HttpFS is not part of the minicluster, whose real connection
 tests/contract/test_connection.py checks.
 """
 

@@ -11,7 +11,7 @@ import pytest
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, StreamFacts
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
-from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 WEEK = TokenLifetimes(DAY, 7 * DAY)
 SPEC = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", ())
 STREAM = StreamId("orders", CLUSTER.state_dir)
-NO_CLIENT = Unasked("a Spark client on this host", "there is none")
+NO_CLIENT = NotChecked("a Spark client on this host", "there is none")
 STAGING = "/user/streamer/.sparkStaging"
 
 
@@ -38,7 +38,7 @@ class World:
     def __init__(self) -> None:
         self.hdfs = SimHdfs(SimClock())
         self.yarn = SimYarn(self.hdfs.clock)
-        self.drivers: dict[str, DriverFacts | Unasked] = {}
+        self.drivers: dict[str, DriverFacts | NotChecked] = {}
 
     @property
     def session(self) -> ClusterSession:
@@ -51,7 +51,7 @@ class World:
     def start(self) -> Application:
         return self.yarn.start(frozenset(STREAM.tags(1)))
 
-    def facts(self, drivers: Mapping[str, DriverFacts | Unasked] | None = None) -> StreamFacts:
+    def facts(self, drivers: Mapping[str, DriverFacts | NotChecked] | None = None) -> StreamFacts:
         session = self.session
         listed = session.yarn.applications("kstream")
         examiner = StreamExaminer(session, NO_CLIENT, listed, drivers or {}, datetime.now(UTC))
@@ -70,7 +70,7 @@ def test_a_stream_without_a_keytab_ends_with_the_tokens_of_its_submission(world:
     claimed = world.hdfs.status(f"{STREAM.folder}/{claim_file(1)}").modified
     facts = world.facts()
     assert (facts.running, facts.user, facts.supervised) == (app.id, "streamer", True)
-    assert facts.tokens_end == facts.launch_tokens_end == claimed + 7 * DAY
+    assert facts.credentials.tokens_end == facts.credentials.launch_tokens_end == claimed + 7 * DAY
 
 
 def test_a_person_s_hold_is_known(world: World) -> None:
@@ -87,7 +87,7 @@ def test_one_that_nobody_can_reckon_with_costs_no_other_its_facts(world: World) 
     app = world.start()
     world.yarn.apps[app.id] = replace(app, lifetime_left=timedelta.max)
     running = world.facts().running
-    assert isinstance(running, Unasked)
+    assert isinstance(running, NotChecked)
     assert running.sentence.startswith("the facts of orders could not be asked, because OverflowError")
 
 
@@ -96,40 +96,40 @@ def test_tokens_that_nobody_renews_end_after_one_renew_interval(world: World) ->
     world.claim(replace(SPEC, conf=excluded))
     world.start()
     facts = world.facts()
-    assert facts.tokens_end == facts.launch_tokens_end
-    assert facts.tokens_end is not None
-    assert facts.tokens_end < datetime.now(UTC) + 2 * DAY
+    assert facts.credentials.tokens_end == facts.credentials.launch_tokens_end
+    assert facts.credentials.tokens_end is not None
+    assert facts.credentials.tokens_end < datetime.now(UTC) + 2 * DAY
 
 
 def test_a_stream_with_a_keytab_has_an_end_of_its_launch_s_tokens_alone(world: World) -> None:
     world.claim(replace(SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM")))
     world.start()
     facts = world.facts()
-    assert (facts.renews_itself, facts.tokens_end) == (True, None)
-    assert facts.launch_tokens_end is not None
+    assert (facts.credentials.renews_itself, facts.credentials.tokens_end) == (True, None)
+    assert facts.credentials.launch_tokens_end is not None
 
 
 def test_its_declaration_counts_until_its_driver_shows_more(world: World) -> None:
     world.claim(replace(SPEC, conf={"spark.speculation": "true"}))
     app = world.start()
     declared = world.facts()
-    assert declared.conf_from == "its declaration"
+    assert declared.job.conf_from == "its declaration"
     assert (declared.setting("spark.speculation"), declared.setting("spark.yarn.maxAppAttempts")) == ("true", "1")
     with pytest.raises(NotKnown):
         _ = declared.hadoop
     shown = replace(driver(HadoopVersion("3.3.6")), application=app.id, properties={"spark.speculation": "false"})
     facts = world.facts({app.id: shown})
-    assert facts.conf_from == f"the environment of {app.id}"
+    assert facts.job.conf_from == f"the environment of {app.id}"
     assert (facts.setting("spark.speculation"), facts.hadoop) == ("false", HadoopVersion("3.3.6"))
 
 
 def test_the_declaration_of_an_adopted_job_proves_nothing_about_it(world: World) -> None:
     app = world.yarn.start(frozenset({"theirs"}))
     world.claim(SPEC, adopted=app.id, adopted_started=app.started)
-    refused = Unasked("its environment", "it answered 403", "spark.ui.view.acls")
+    refused = NotChecked("its environment", "it answered 403", "spark.ui.view.acls")
     facts = world.facts({app.id: refused})
     assert facts.running == app.id
-    assert facts.conf == refused
+    assert facts.job.conf == refused
 
 
 def test_a_missing_staging_folder_and_one_that_was_left_are_two_facts(world: World) -> None:
@@ -138,17 +138,17 @@ def test_a_missing_staging_folder_and_one_that_was_left_are_two_facts(world: Wor
     world.yarn.end(ended.id, ApplicationState.KILLED)
     world.hdfs.write(f"{STAGING}/{ended.id}/__spark_conf__.zip", "")
     facts = world.facts()
-    assert (facts.running, facts.staged) == (running.id, False)
-    assert facts.unused_staging == (f"{STAGING}/{ended.id}",)
+    assert (facts.running, facts.staging.staged) == (running.id, False)
+    assert facts.staging.unused_staging == (f"{STAGING}/{ended.id}",)
     world.hdfs.write(f"{STAGING}/{running.id}/__spark_conf__.zip", "")
-    assert world.facts().staged is True
+    assert world.facts().staging.staged is True
 
 
 def test_a_proxy_user_and_object_stores_are_read_from_the_declaration(world: World) -> None:
     spec = replace(SPEC, credentials=ProxyUserCredentials("alice"), arguments=("--out", "s3a://lake/orders"))
     world.claim(spec)
     facts = world.facts()
-    assert (facts.proxied, facts.object_stores, facts.runs) == ("alice", ("s3a",), False)
+    assert (facts.proxied, facts.job.object_stores, facts.runs) == ("alice", ("s3a",), False)
 
 
 def test_a_claim_that_can_t_be_read_leaves_its_own_stream_open(world: World) -> None:
@@ -156,6 +156,6 @@ def test_a_claim_that_can_t_be_read_leaves_its_own_stream_open(world: World) -> 
     path = f"{STREAM.folder}/{claim_file(1)}"
     world.hdfs.files[path] = ("no JSON", world.hdfs.now())
     facts = world.facts()
-    assert isinstance(facts.running, Unasked)
+    assert isinstance(facts.running, NotChecked)
     with pytest.raises(NotKnown, match="the claim of orders could not be asked"):
         _ = facts.runs

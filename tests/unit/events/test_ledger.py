@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.streams.event import WORDS, Event, EventKind, Lasting, Ledger, Trouble
+from airflow_kstream.model.streams.event import WORDS, Event, EventKind, LastingEvent, Ledger, Trouble
 from airflow_kstream.policy.events.ledger import compare, joined
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ def test_what_can_be_read_beside_it_is_kept() -> None:
     since = {"since": NOW.isoformat()}
     read = Ledger.from_json({"lasting": [{"kind": "new", **since}, {"kind": "stalled", **since}], "changes": 2})
 
-    assert read == Ledger({(EventKind.STALLED, ""): Lasting(EventKind.STALLED, NOW, "")}, 2)
+    assert read == Ledger({(EventKind.STALLED, ""): LastingEvent(EventKind.STALLED, NOW, "")}, 2)
 
 
 def test_a_lost_ledger_gives_way_to_the_other_one() -> None:
@@ -144,7 +144,7 @@ def test_foreign_text_in_an_event_is_one_line_without_control_characters(about: 
 def test_a_secret_in_a_cause_neither_leaves_nor_is_noted() -> None:
     why = "connection to jdbc:postgresql://u:s3cret@db/x?password=hunter2 is refused"
     told = Event(EventKind.FROZEN, "prod", "orders", NOW, why).to_json()
-    noted = Ledger({(EventKind.FROZEN, ""): Lasting(EventKind.FROZEN, NOW, why)}, 1).to_json()
+    noted = Ledger({(EventKind.FROZEN, ""): LastingEvent(EventKind.FROZEN, NOW, why)}, 1).to_json()
     for text in (json.dumps(told), json.dumps(noted)):
         assert "postgresql" in text
         assert "s3cret" not in text

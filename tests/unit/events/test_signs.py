@@ -30,6 +30,7 @@ from tests.simulated.signs import (
     STOPPED,
     overdue,
 )
+from tests.simulated.values import changed
 
 
 def told(*looks: Signs) -> list[str]:
@@ -52,19 +53,19 @@ def _line(event: Event) -> str:
     [
         (EventKind.OVERDUE, overdue(5 * HOUR, 37 * HOUR)),
         (EventKind.BLOCKED, ABORTED),
-        (EventKind.BLOCKED, replace(HEALTHY, blocked=Blocked(Obstacle.PREFLIGHT, NOW, "the keytab is wrong"))),
-        (EventKind.BLOCKED, replace(HEALTHY, blocked=Blocked(Obstacle.REFUSED, None, "somebody else writes"))),
+        (EventKind.BLOCKED, changed(HEALTHY, blocked=Blocked(Obstacle.PREFLIGHT, NOW, "the keytab is wrong"))),
+        (EventKind.BLOCKED, changed(HEALTHY, blocked=Blocked(Obstacle.REFUSED, None, "somebody else writes"))),
         (EventKind.BREAKER, BREAKER),
         (EventKind.STALLED, STALLED),
-        (EventKind.STALLED, replace(HEALTHY, pulse=Pulse.START_STALLED, works=False)),
-        (EventKind.QUEUED, replace(HEALTHY, queued_too_long=True)),
+        (EventKind.STALLED, changed(HEALTHY, pulse=Pulse.START_STALLED, works=False)),
+        (EventKind.QUEUED, changed(HEALTHY, queued_too_long=True)),
         (EventKind.KILLED, KILLED),
         (EventKind.FROZEN, FROZEN),
-        (EventKind.FORMER_SPEC, replace(HEALTHY, former_spec=True)),
+        (EventKind.FORMER_SPEC, changed(HEALTHY, former_spec=True)),
         (EventKind.NO_CHECKPOINT, NOWHERE),
-        (EventKind.CHANGED, replace(HEALTHY, pulse=Pulse.CHANGED, pulse_why="/data is older than it was")),
+        (EventKind.CHANGED, changed(HEALTHY, pulse=Pulse.CHANGED, pulse_why="/data is older than it was")),
         (EventKind.BLIND, BLIND),
-        (EventKind.KEYTAB_ROTATED, replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)),
+        (EventKind.KEYTAB_ROTATED, changed(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)),
     ],
 )
 def test_each_event_begins_once_and_ends_once(kind: EventKind, sign: Signs) -> None:
@@ -73,9 +74,9 @@ def test_each_event_begins_once_and_ends_once(kind: EventKind, sign: Signs) -> N
 
 def test_every_kind_of_a_stream_has_a_sign() -> None:
     shown = [overdue(5 * HOUR, 37 * HOUR), ABORTED, BREAKER, STALLED, KILLED, BLIND]
-    shown += [FROZEN, NOWHERE, replace(HEALTHY, pulse=Pulse.CHANGED), replace(HEALTHY, former_spec=True)]
-    shown += [replace(HEALTHY, queued_too_long=True), replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
-    shown += [replace(HEALTHY, not_refreshed="no answer")]
+    shown += [FROZEN, NOWHERE, changed(HEALTHY, pulse=Pulse.CHANGED), changed(HEALTHY, former_spec=True)]
+    shown += [changed(HEALTHY, queued_too_long=True), changed(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
+    shown += [changed(HEALTHY, not_refreshed="no answer")]
 
     assert {trouble.kind for signs in shown for trouble in troubles(signs)} == OF_A_STREAM
 
@@ -85,7 +86,7 @@ def test_every_kind_of_a_stream_has_a_sign() -> None:
     [
         (HEALTHY,),
         (STARTING, STARTING, HEALTHY),
-        (HEALTHY, replace(HEALTHY, pulse=Pulse.IDLE), HEALTHY),
+        (HEALTHY, changed(HEALTHY, pulse=Pulse.IDLE), HEALTHY),
         # A planned restart: due, between two generations, started, verified.
         (overdue(MINUTE / 2, 42 * HOUR), replace(DEAD, settled=False), STARTING, HEALTHY),
         # Ended without a plan, and followed in its pace.
@@ -95,9 +96,9 @@ def test_every_kind_of_a_stream_has_a_sign() -> None:
         # A minute without a conclusion is nobody's trouble.
         (HEALTHY, replace(BLIND, blind=False), HEALTHY),
         # A freeze holds back what is due: that is a person's will.
-        (replace(HEALTHY, held_back=True, frozen=True, blocked=Blocked(Obstacle.FREEZE, None, "frozen")), HEALTHY),
+        (changed(HEALTHY, held_back=True, frozen=True, blocked=Blocked(Obstacle.FREEZE, None, "frozen")), HEALTHY),
         # A stopped stream's checkpoint is silent.
-        (replace(STOPPED, pulse=Pulse.STALLED),),
+        (changed(STOPPED, pulse=Pulse.STALLED),),
     ],
 )
 def test_a_healthy_life_tells_nothing(life: tuple[Signs, ...]) -> None:
@@ -134,20 +135,20 @@ def test_a_probe_of_an_open_circuit_breaker_closes_it_only_by_a_commit() -> None
 
 def test_a_stream_without_a_checkpoint_closes_its_breaker_by_running() -> None:
     """It commits nothing: running for long is all that it can show."""
-    probe = replace(STARTING, pulse=None)
+    probe = changed(STARTING, pulse=None)
 
-    assert told(BREAKER, probe, probe, replace(probe, works=True)) == ["breaker_open", "-breaker_open"]
+    assert told(BREAKER, probe, probe, changed(probe, works=True)) == ["breaker_open", "-breaker_open"]
 
 
 def test_a_death_in_a_freeze_ends_no_event() -> None:
-    dead = replace(DEAD, frozen=True, held_back=True)
+    dead = changed(DEAD, frozen=True, held_back=True)
 
-    assert told(FROZEN, dead, replace(dead, held_back=False)) == ["frozen_past_its_time"]
+    assert told(FROZEN, dead, changed(dead, held_back=False)) == ["frozen_past_its_time"]
     assert told(FROZEN, dead, STARTING) == ["frozen_past_its_time", "-frozen_past_its_time"]
 
 
 def test_a_stream_that_ran_as_before_and_is_stopped_runs_as_nothing() -> None:
-    assert told(replace(HEALTHY, former_spec=True), replace(STOPPED, former_spec=True)) == [
+    assert told(changed(HEALTHY, former_spec=True), changed(STOPPED, former_spec=True)) == [
         "former_spec",
         "-former_spec",
     ]
@@ -158,7 +159,7 @@ def test_a_restarted_stream_stays_stalled_until_its_successor_makes_progress() -
 
 
 def test_a_watcher_that_begins_again_ends_no_stall_before_its_second_verdict() -> None:
-    slow = replace(HEALTHY, pulse=Pulse.SLOW)
+    slow = changed(HEALTHY, pulse=Pulse.SLOW)
 
     assert told(HEALTHY, slow, HEALTHY) == []
     assert told(slow, STALLED, slow, STALLED, HEALTHY) == ["stalled", "-stalled"]
@@ -171,6 +172,6 @@ def test_a_person_who_stops_a_stream_ends_what_was_told_of_it() -> None:
 
 
 def test_a_freeze_ends_no_event() -> None:
-    frozen = replace(HEALTHY, held_back=True, frozen=True, rests=True)
+    frozen = changed(HEALTHY, held_back=True, frozen=True, rests=True)
 
     assert told(ABORTED, frozen, frozen, ABORTED, HEALTHY) == ["restart_blocked", "-restart_blocked"]

@@ -6,21 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.event import EventKind, Lasting
-from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.events.standing import Known, Standing, standing
+from airflow_kstream.model.streams.event import EventKind, LastingEvent
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState
+from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEGAN = NOW - timedelta(minutes=16)
 BEFORE, AFTER = BEGAN - timedelta(hours=1), BEGAN + timedelta(minutes=14)
-STALL = Lasting(EventKind.STALLED, BEGAN, "batch 12 is in flight for 41s")
+STALL = LastingEvent(EventKind.STALLED, BEGAN, "batch 12 is in flight for 41s")
 LATER = "batch 12 is in flight for 16m"
 RESTART = "`kstream streams restart clicks`"
 
 
-def stands(state: str, pulse: str, claimed: datetime | None = BEFORE) -> Standing:
-    seen = StreamState(state, "", 3, "application_1_0003", NOW, pulse=pulse)
-    return standing(STALL, seen, "clicks", Known(claimed, LATER))
+def stands(state: str, pulse: str, claimed: datetime | None = BEFORE) -> StandingTrouble:
+    seen = StreamState(state, "", 3, "application_1_0003", NOW, progress=StoredProgress(pulse=pulse))
+    return standing(STALL, seen, "clicks", StandingFacts(claimed, LATER))
 
 
 def test_a_stall_that_lasts_has_the_words_of_the_last_look() -> None:
@@ -62,13 +62,18 @@ def test_a_next_generation_that_stalls_as_well_needs_somebody() -> None:
 
 
 def test_any_other_event_keeps_its_words() -> None:
-    blocked = Lasting(EventKind.BLOCKED, BEGAN, "no ticket")
-    told = standing(blocked, StreamState("starting", "", 3, None, NOW, pulse="STARTING"), "clicks", Known(AFTER, LATER))
+    blocked = LastingEvent(EventKind.BLOCKED, BEGAN, "no ticket")
+    told = standing(
+        blocked,
+        StreamState("starting", "", 3, None, NOW, progress=StoredProgress(pulse="STARTING")),
+        "clicks",
+        StandingFacts(AFTER, LATER),
+    )
     assert (told.why, told.waits) == ("no ticket", False)
 
 
 def test_an_overdue_restart_whose_task_is_at_work_needs_no_task_unpaused() -> None:
-    overdue = Lasting(EventKind.OVERDUE, BEGAN, "its tokens end in 3m")
+    overdue = LastingEvent(EventKind.OVERDUE, BEGAN, "its tokens end in 3m")
     due = StreamState("stop", "", 3, "application_1_0003", NOW)
-    assert "unpause its DAG" in standing(overdue, due, "clicks", Known(task="deferred")).way_out
-    assert "unpause" not in standing(overdue, due, "clicks", Known(task="running")).way_out
+    assert "unpause its DAG" in standing(overdue, due, "clicks", StandingFacts(task="deferred")).way_out
+    assert "unpause" not in standing(overdue, due, "clicks", StandingFacts(task="running")).way_out

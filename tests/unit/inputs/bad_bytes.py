@@ -1,4 +1,4 @@
-"""Files that are no declaration of any kind: the bytes, and the words that the refusal must have."""
+"""Files that are not a declaration of any kind: the bytes, and the words that the refusal must have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BAD: dict[str, list[tuple[bytes, str]]] = {
         (b"name: \xf0\x9f\x98", "line 1 has the byte 0xf0"),  # half a character
     ],
     "characters": [
-        (b"name: a\x1b[2J", "this is no YAML: control characters are not allowed"),
+        (b"name: a\x1b[2J", "this is not YAML: control characters are not allowed"),
         (b"name: a\x07", "control characters are not allowed"),
         (b"name: a\x7f", "control characters are not allowed"),
         (b"\tname: a", r"line 1: found character '\\t' that cannot start any token"),
@@ -38,15 +38,15 @@ BAD: dict[str, list[tuple[bytes, str]]] = {
         (b"name: `a`", "line 1: found character that cannot start any token"),
     ],
     "syntax": [
-        (b"{principals: [", "this is no YAML"),
+        (b"{principals: [", "this is not YAML"),
         (b"name: 'a", "line 1: found unexpected end of stream"),
         (b'name: "a\\q"', "line 1: found unknown escape character"),
         (b"name: a: b", "line 1: mapping values are not allowed in this context"),
         (b"name: a\n  b: c", "line 2: mapping values are not allowed"),
         (b"name: a\n- b", "line 2"),
-        (b"]", "this is no YAML"),
+        (b"]", "this is not YAML"),
         (b"%YAML 9.9\n---\nname: a", "incompatible YAML document"),
-        (b"%TAG ! x\n%TAG ! y\n---\nname: a", "this is no YAML"),
+        (b"%TAG ! x\n%TAG ! y\n---\nname: a", "this is not YAML"),
         (b"name: a\n...\nb", "line 3: did not find expected <document start>"),
         (b"name: a\n---\nname: b", "line 2: a second document begins; allowed is one"),
     ],

@@ -50,7 +50,7 @@ REQUESTS: dict[str, list[tuple[str, str]]] = {
         (_PATH + "settle: -0.001", "settle: '-0.001' is not a duration"),
         (_PATH + "leak_after: 99999w", "leak_after is '99999w'; allowed is 0s to 3660d"),
         (_PATH + "leak_after: [1h]", "leak_after is a list; allowed is a duration like 90s"),
-        (_PATH + "leak_after: true", "leak_after: true and false are no durations"),
+        (_PATH + "leak_after: true", "leak_after: true and false are not durations"),
     ],
     "choices": [
         (_PATH + "limits: wild", "limits is 'wild'; allowed is 'default' or 'unlimited'"),

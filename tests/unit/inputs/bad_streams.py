@@ -297,7 +297,7 @@ BAD: dict[str, list[tuple[str, str]]] = {
         ("stop: {silence: 1h -1s}", rf"stop\.silence: '1h -1s' {_DURATION}"),
         ("stop: {silence: .nan}", rf"stop\.silence: '\.nan' {_DURATION}"),
         ("stop: {silence: inf}", rf"stop\.silence: 'inf' {_DURATION}"),
-        ("stop: {silence: true}", r"stop\.silence: true and false are no durations"),
+        ("stop: {silence: true}", r"stop\.silence: true and false are not durations"),
         ("stop: {silence: [30s]}", r"stop\.silence is a list; allowed is a duration"),
         ("stop: {silence: ~}", r"stop\.silence is empty; allowed is a duration"),
         ("stop: {silence: 0s}", r"stop\.silence is '0s'; allowed is 1s to 3660d"),

@@ -55,7 +55,7 @@ BAD: dict[str, list[tuple[str, str]]] = {
         ("alert_before: soon", "alert_before: 'soon' is not a duration"),
         ("alert_before: -1", "alert_before: 1s is negative|alert_before: -1s is negative"),
         ("alert_before: -1s", "alert_before: '-1s' is not a duration"),
-        ("alert_before: true", "alert_before: true and false are no durations"),
+        ("alert_before: true", "alert_before: true and false are not durations"),
         ("alert_before: 20y", "alert_before: '20y' is not a duration"),
         ("alert_before: 9999w", "alert_before is '9999w'; allowed is 0s to 3660d"),
         ("every: 0s", "every is '0s'; allowed is 10s to 366d"),

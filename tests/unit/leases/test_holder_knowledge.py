@@ -23,7 +23,7 @@ from airflow_kstream.model.leases.lease import (
 )
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe, withhold
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.session import LeaseSession
@@ -33,10 +33,10 @@ HEALTH = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
 QUIET, YOUNG = "/data/quiet", "/data/young"
 
 
-def finding(path: str, age: timedelta) -> Finding:
+def finding(path: str, age: timedelta) -> FileFinding:
     state = FileState(path, 1, "alice", NOW - age, True, 5, Block(1, 1, 5, False), visible_length=5)
     history = FileHistory(OpenFile(path), state, NOW - age, NOW - age, NOW, checks=2)
-    return Finding(history, Judgement(FileCondition.UNKNOWN, "not judged"), Attribution())
+    return FileFinding(history, Judgement(FileCondition.UNKNOWN, "not judged"), Attribution())
 
 
 def survey(*, safe_mode: bool = False, knowledge: HolderKnowledge | None = None) -> Survey:

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import pytest
+
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease_recovery import Outcome
@@ -15,8 +17,8 @@ from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER = "/kstream/leases.me"
 NAME = f"{FOLDER}/audit/20260101T000000Z-abcdef01-000000"
-# The fields of each line as the first version wrote them.
 INTENT = {
+    "version": 2,
     "run": "20260101T000000Z-abcdef01",
     "who": "me@here",
     "principal": "me@R",
@@ -36,8 +38,9 @@ def read(intents: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[J
     return list(read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER))
 
 
-def test_lines_of_the_first_version_are_read() -> None:
-    (record,) = read([INTENT], [RESULT])
+@pytest.mark.parametrize("version", [1, 3])
+def test_lines_of_another_version_are_read(version: int) -> None:
+    (record,) = read([{**INTENT, "version": version}], [{**RESULT, "version": version}])
     assert (record.outcome, record.why, record.reason) == (Outcome.CLOSED, "as asked", "it is stuck")
 
 

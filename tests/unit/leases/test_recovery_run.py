@@ -38,8 +38,8 @@ def test_recovery_closes_a_dead_writers_files_and_measures_the_outcome(hdfs: Sim
     hdfs.add("/data/part-0", length=42)
     recovery = the_one(hdfs.recover())
     assert recovery.outcome is Outcome.CLOSED
-    assert (recovery.length_before, recovery.length_after) == (42, 42)
-    assert (recovery.stamp_before, recovery.stamp_after) == (1000, 8000)
+    assert (recovery.change.length_before, recovery.change.length_after) == (42, 42)
+    assert (recovery.change.stamp_before, recovery.change.stamp_after) == (1000, 8000)
     assert recovery.asked == 1
     assert 3 <= recovery.seconds <= 6
 
@@ -83,7 +83,7 @@ def test_a_file_that_the_holder_probe_closed_counts_as_closed_by_us(hdfs: Simula
     let_happen(hdfs, "is closed", "/data/part-0", 0, 0)
     recovery = the_one(hdfs.recover(targets=targets))
     assert (recovery.outcome, recovery.asked) == (Outcome.CLOSED, 0)
-    assert (recovery.length_before, recovery.length_after) == (42, 42)
+    assert (recovery.change.length_before, recovery.change.length_after) == (42, 42)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, HolderStatus, Judgement
-from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.leases.lease_recovery import FileChange, Outcome, Recovery
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.plan import AllowedPath, Intent
 from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport
 from airflow_kstream.supervise.leases.requests import (
@@ -42,18 +42,18 @@ DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 def finding(
     path: str, condition: FileCondition = FileCondition.IDLE, unchanged_for: timedelta = timedelta(0)
-) -> Finding:
+) -> FileFinding:
     state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
     history = FileHistory(OpenFile(path), state, NOW, NOW - unchanged_for, NOW, checks=2)
-    return Finding(history, Judgement(condition, "of a reason", "Do something."), Attribution())
+    return FileFinding(history, Judgement(condition, "of a reason", "Do something."), Attribution())
 
 
-def survey(*findings: Finding, **unreadable: str) -> Survey:
+def survey(*findings: FileFinding, **unreadable: str) -> Survey:
     return Survey(NOW, "listOpenFiles", GATE, findings, unreadable)
 
 
 def recovery(path: str, outcome: Outcome) -> Recovery:
-    return Recovery(path, outcome, "of a reason", "its holder is dead", None, 5, 9, 5, 1, 2, NOW, 3.0, 1)
+    return Recovery(path, outcome, "of a reason", "its holder is dead", None, FileChange(5, 9, 5, 1, 2), NOW, 3.0, 1)
 
 
 def rescued(*recoveries: Recovery) -> RecoveryReport:

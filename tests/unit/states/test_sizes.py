@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted, size
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+STALLED = StoredProgress("stalled")
 
 
 def state(verdict: str, by: TaskIds) -> StreamState:
-    return StreamState("backing off", verdict, 12, "application_1700000000000_0001", NOW, "stalled", NOW, NOW, by=by)
+    return StreamState(
+        "backing off", verdict, 12, "application_1700000000000_0001", NOW, NOW, NOW, progress=STALLED, by=by
+    )
 
 
 def test_a_usual_state_is_stored_whole() -> None:

@@ -8,18 +8,25 @@ from typing import Any
 
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
-from airflow_kstream.model.streams.plan import Phase, Report
-from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
+from airflow_kstream.model.streams.plan import JobReport, Phase, Report
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, reported, reported_detail
-from airflow_kstream.views.pages.fleet import Seen, fleet_rows
+from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 BEFORE = NOW - MINUTE
 PUSHED = Horizon(HorizonReason.NOT_PUSHED, NOW + 60 * MINUTE, NOW + 50 * MINUTE)
-REPORT = Report("orders", Phase.RUNNING, "it runs", 3, "application_1_3", "", "", False, "", PUSHED, None)
+JOB = JobReport("application_1_3", "", "", succeeded=False, diagnostics="")
+REPORT = Report("orders", Phase.RUNNING, "it runs", 3, JOB, PUSHED, None)
 LOOKED = StreamState(
-    "push", "", 3, "application_1_3", BEFORE, committed=BEFORE, batches=(2.5,), desired=Desired(by="maria")
+    "push",
+    "",
+    3,
+    "application_1_3",
+    BEFORE,
+    progress=StoredProgress(committed=BEFORE, batches=(2.5,)),
+    desired=Desired(by="maria"),
 )
 FACTS = {"generation": 3, "claimed": "2026-03-01T00:00:00+00:00", "horizon": {"reason": "of the old tokens"}}
 ROW = {"seen": BEFORE.isoformat(), "detail": {"facts": FACTS, "refreshed": {"confirmed_push_seconds": 30.0}}}
@@ -28,7 +35,7 @@ ROW = {"seen": BEFORE.isoformat(), "detail": {"facts": FACTS, "refreshed": {"con
 def shown(report: Report, looked: StreamState | None = LOOKED, row: object = ROW) -> dict[str, Any]:
     state = reported(report, TaskIds("dag", "run", "keep"), NOW, looked)
     detail = detail_row(state, reported_detail(report, row, NOW))
-    return fleet_rows([Seen("prod", "orders", state, detail=detail, task="deferred")], NOW, MINUTE)[0]
+    return fleet_rows([StoredStream("prod", "orders", state, detail=detail, task="deferred")], NOW, MINUTE)[0]
 
 
 def test_after_a_push_a_stream_shows_what_the_look_before_it_saw() -> None:

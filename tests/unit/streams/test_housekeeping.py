@@ -1,7 +1,8 @@
-"""Housekeeping of a state_dir: exactly what the dry run printed goes, and nothing that somebody needs."""
+"""Housekeeping of a state_dir: drafts and history go as the dry run printed, and no folder ever does."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper
 from airflow_kstream.supervise.streams.orders.desired import set_desired
@@ -76,38 +77,55 @@ def hdfs(life: Life) -> Hdfs:
 
 
 def housekeeper(life: Life, *declared: str) -> Housekeeper:
-    return Housekeeper(life.run.session, lambda: frozenset(declared or {"sales"}), MONTH)
+    return Housekeeper(life.run.session, frozenset(declared or {"sales"}), MONTH)
 
 
 def clean(life: Life, *declared: str) -> CleaningReport:
     return housekeeper(life, *declared).clean(lambda line: None)
 
 
-def checkpoint(hdfs: Hdfs) -> dict[str, object]:
-    return {path: file for path, file in hdfs.files.items() if path.startswith("/data/")}
+def removed_by_hand(hdfs: Hdfs, words: str) -> list[str]:
+    """Run the command that a person is shown, as a shell and HDFS do; return its paths."""
+    command = shlex.split(words.split("`")[1])
+    assert command[:4] == ["hdfs", "dfs", "-rm", "-r"]
+    hdfs.watched = False
+    for path in command[4:]:
+        hdfs.delete(path, recursive=True)
+    return command[4:]
 
 
 def elsewhere(hdfs: Hdfs) -> tuple[str, ...]:
-    """Return what the housekeeper itself keeps of the stream: notes, copies of its declarations, then orders."""
+    """Return what the housekeeper itself keeps of the stream: notes, copies of its declarations, orders."""
     copies = f"{CLUSTER.state_dir}/declared.streamer/{ID}"
-    files = [f"{copies}/{file.name}" for file in hdfs.list(copies)]
     orders = f"{CLUSTER.state_dir}/orders.streamer"
     given = [f"{orders}/{file.name}" for file in hdfs.list(orders) if file.name.startswith(f"{ID}.")]
     notes = [path for path in hdfs.files if path.startswith(f"{CLUSTER.state_dir}/told.streamer/{SPEC.name}-")]
-    return (*notes, *files, *([copies] if files else []), *given)
+    return (*notes, *([copies] if hdfs.list(copies) else []), *given)
 
 
-def test_a_dry_run_changes_nothing_and_the_real_run_removes_exactly_what_it_showed(life: Life, hdfs: Hdfs) -> None:
-    before, points = dict(hdfs.files), checkpoint(hdfs)
-    shown = housekeeper(life).plan()
-    assert (hdfs.files, hdfs.deleted) == (before, [])
-    assert {removal.path for removal in shown.removals} == {*hdfs.list_of(OURS), OURS, *elsewhere(hdfs)}
-    done = clean(life)
-    assert done.removals == shown.removals
-    assert [*done.removed] == [removal.path for removal in shown.removals]
+def test_a_stream_that_is_gone_is_shown_with_the_command_that_removes_it(life: Life, hdfs: Hdfs) -> None:
+    before = dict(hdfs.files)
+    report = clean(life)
+    assert (hdfs.files, report.removals, report.stays) == (before, (), {})
+    assert report == replace(housekeeper(life).plan(), dry_run=False)
+    words = report.gone[SPEC.name]
+    assert words.startswith("nobody declares it, and a person stopped it; as long as that is so, `hdfs dfs -rm -r ")
+    kept = elsewhere(hdfs)
+    assert removed_by_hand(hdfs, words) == [OURS, *kept]
+    assert not hdfs.list_of(OURS)
     assert not elsewhere(hdfs)
-    assert checkpoint(hdfs) == points, "the owner of the data is still known"
-    assert life.run.session.hdfs.list(OURS) == ()
+    assert {path for path in hdfs.files if path.startswith("/data/")} == {path for path in before if "/data/" in path}
+    assert clean(life).gone == {}
+
+
+def test_drafts_and_history_go_as_the_dry_run_showed_them(life: Life, hdfs: Hdfs) -> None:
+    hdfs.files[DRAFT] = ("half", life.clock.now() - 31 * DAY)
+    before = dict(hdfs.files)
+    shown = housekeeper(life).plan()
+    assert (hdfs.files, [removal.path for removal in shown.removals]) == (before, [DRAFT])
+    done = clean(life)
+    assert (done.removals, done.removed) == (shown.removals, (DRAFT,))
+    assert before.keys() - hdfs.files.keys() == {DRAFT}
 
 
 def test_notes_of_what_was_told_go_with_their_stream_and_no_others(life: Life, hdfs: Hdfs) -> None:
@@ -116,7 +134,7 @@ def test_notes_of_what_was_told_go_with_their_stream_and_no_others(life: Life, h
     ours = [ToldSubject("", "prod", SPEC.name), ToldSubject("staging", "prod", SPEC.name)]
     for subject in (*ours, *others):
         told.note(subject, Ledger(changes=1))
-    clean(life)
+    removed_by_hand(hdfs, clean(life).gone[SPEC.name])
     left = {path.rpartition("/")[2] for path in hdfs.files if "/told.streamer/" in path}
     assert left == {subject.file_name for subject in others}
 
@@ -132,8 +150,7 @@ def test_what_its_writer_never_finished_goes(life: Life, hdfs: Hdfs, name: str) 
 
 
 def test_a_stream_that_comes_back_is_refused_its_data_and_nothing_is_submitted(life: Life, hdfs: Hdfs) -> None:
-    clean(life)
-    hdfs.watched = False
+    removed_by_hand(hdfs, clean(life).gone[SPEC.name])
     with pytest.raises(Conflict, match="take-over"):
         life.reconcile(Mode.ENSURE)
     assert len(life.yarn.apps) == 1
@@ -141,35 +158,36 @@ def test_a_stream_that_comes_back_is_refused_its_data_and_nothing_is_submitted(l
 
 @pytest.mark.parametrize("declared", [SPEC.name, f"{SPEC.name} sales"])
 def test_a_declared_stream_stays(life: Life, hdfs: Hdfs, declared: str) -> None:
-    assert clean(life, *declared.split()).removals == ()
+    report = clean(life, *declared.split())
+    assert (report.removals, report.gone) == ((), {})
 
 
 def test_nothing_is_gone_where_the_declarations_are_not_known(life: Life, hdfs: Hdfs) -> None:
     hdfs.write(DRAFT, "half")
     hdfs.files[DRAFT] = ("half", life.clock.now() - 31 * DAY)
-    report = Housekeeper(life.run.session, lambda: None, MONTH).clean(lambda line: None)
-    assert report.removed == (DRAFT,)
+    report = Housekeeper(life.run.session, None, MONTH).clean(lambda line: None)
+    assert (report.removed, report.gone) == ((DRAFT,), {})
 
 
 def test_what_lives_in_yarn_keeps_the_folder(life: Life, hdfs: Hdfs) -> None:
     app = life.yarn.start(frozenset(StreamId(SPEC.name, CLUSTER.state_dir).tags(1)))
     report = clean(life)
-    assert report.removals == ()
+    assert (report.removals, report.gone) == ((), {})
     assert report.stays == {SPEC.name: f"{app.id} runs"}
 
 
 def test_an_application_of_a_stranger_with_its_tags_keeps_no_folder(life: Life, hdfs: Hdfs) -> None:
     life.yarn.start(frozenset(StreamId(SPEC.name, CLUSTER.state_dir).tags(1)), user="mallory")
-    assert OURS in clean(life).removed
+    assert SPEC.name in clean(life).gone
 
 
-def test_a_resourcemanager_that_is_away_removes_nothing(life: Life, hdfs: Hdfs) -> None:
+def test_while_the_resourcemanager_is_away_nothing_is_gone(life: Life, hdfs: Hdfs) -> None:
     def away(request: str, about: str) -> None:
         raise Unavailable("connection refused", tried="list applications")
 
     life.yarn.at_request = away
     report = clean(life)
-    assert report.removals == ()
+    assert (report.removals, report.gone) == ((), {})
     assert "connection refused" in report.stays[SPEC.name]
 
 
@@ -183,7 +201,7 @@ def test_a_stream_that_owns_its_checkpoint_keeps_its_folder(life: Life) -> None:
     set_desired(life.run, DesiredState.STOPPED, "")
     life.clock.ahead += 31 * DAY
     report = clean(life)
-    assert report.removals == ()
+    assert (report.removals, report.gone) == ((), {})
     assert report.stays[SPEC.name].startswith(f"it owns {SPEC.checkpoints[0]}")
 
 
@@ -192,13 +210,14 @@ def test_what_can_not_be_read_stays(life: Life, hdfs: Hdfs, path: str) -> None:
     hdfs.files[path] = ("{", hdfs.files[path][1])
     life.use(hdfs)
     report = clean(life)
-    assert report.removals == ()
+    assert (report.removals, report.gone) == ((), {})
     assert "can't be understood" in report.stays[SPEC.name]
 
 
 def test_a_frozen_cluster_is_shown_and_not_touched(life: Life, hdfs: Hdfs) -> None:
-    Brake(life.run.session, "ann").freeze(DAY, "a new NameNode")
-    assert len(housekeeper(life).plan().removals) > 1
+    hdfs.files[DRAFT] = ("half", life.clock.now() - 31 * DAY)
+    FreezeStore(life.run.session, "ann").freeze(DAY, "a new NameNode")
+    assert len(housekeeper(life).plan().removals) == 1
     with pytest.raises(Conflict, match=r"by ann \(HDFS user streamer\): a new NameNode"):
         clean(life)
     assert hdfs.deleted == []
@@ -206,38 +225,11 @@ def test_a_frozen_cluster_is_shown_and_not_touched(life: Life, hdfs: Hdfs) -> No
 
 def test_a_freeze_that_begins_meanwhile_ends_it_before_the_next_folder(life: Life, hdfs: Hdfs) -> None:
     draft = f"{CLUSTER.state_dir}/.check-0123456789ab"
-    hdfs.files[draft] = ("x", life.clock.now() - 31 * DAY)
-    hdfs.before = lambda: Brake(life.run.session, "ann").freeze(DAY, "now")
+    hdfs.files |= {path: ("x", life.clock.now() - 31 * DAY) for path in (draft, DRAFT)}
+    hdfs.before = lambda: FreezeStore(life.run.session, "ann").freeze(DAY, "now")
     with pytest.raises(Conflict):
         clean(life)
     assert hdfs.deleted == [draft]
-
-
-def test_a_stream_that_is_declared_meanwhile_stays(life: Life, hdfs: Hdfs) -> None:
-    looks = iter([frozenset({"sales"}), frozenset({SPEC.name})])
-    report = Housekeeper(life.run.session, lambda: next(looks), MONTH).clean(lambda line: None)
-    assert report.removed == ()
-    assert set(report.changed) == {removal.path for removal in report.removals}
-
-
-def test_a_claim_that_is_made_meanwhile_is_never_deleted(life: Life, hdfs: Hdfs) -> None:
-    hdfs.before = lambda: hdfs.write(f"{OURS}/gen-000002", "of somebody who was quicker")
-    report = clean(life)
-    assert f"{OURS}/gen-000002" in hdfs.files
-    assert list(report.failed) == [OURS]
-
-
-def test_what_an_interrupted_run_leaves_starts_nothing_and_goes_with_the_next(life: Life, hdfs: Hdfs) -> None:
-    hdfs.away = f"{OURS}/gen-000001"
-    with pytest.raises(Unavailable):
-        clean(life)
-    assert list(hdfs.list_of(OURS)) == [f"{OURS}/gen-000001"]
-    folder = life.run.folder
-    order = folder.newest_order(folder.authored(), life.run.session.state.look())
-    assert folder.desired(order).state is DesiredState.STOPPED
-    hdfs.away = "no such name"
-    kept = elsewhere(hdfs)
-    assert clean(life).removed == (f"{OURS}/gen-000001", *kept, OURS)
 
 
 def test_old_records_of_our_own_lease_recoveries_go_and_nobody_elses(life: Life, hdfs: Hdfs) -> None:
@@ -272,19 +264,17 @@ def test_another_persons_order_on_a_gone_stream_is_that_persons_to_remove(life: 
     with hdfs.as_user("hdfs"):
         set_desired(replace(life.run, session=session_of(hdfs, life.yarn)), DesiredState.STOPPED, "enough")
     hdfs.files = {path: (text, life.clock.now() - 31 * DAY) for path, (text, _) in hdfs.files.items()}
-    clean(life)
-    assert hdfs.list(OURS) == ()
-    assert len(hdfs.list(f"{CLUSTER.state_dir}/orders.hdfs")) == 1
+    assert "orders.hdfs" not in clean(life).gone[SPEC.name]
 
 
 def test_a_folder_of_another_principal_is_reported_and_the_others_go(life: Life, hdfs: Hdfs) -> None:
     draft = f"{CLUSTER.state_dir}/.check-0123456789ab"
-    hdfs.files[draft] = ("x", life.clock.now() - 31 * DAY)
+    hdfs.files |= {path: ("x", life.clock.now() - 31 * DAY) for path in (draft, DRAFT)}
     hdfs.denied = OURS
     report = clean(life)
     assert report.removed == (draft,)
     [(path, why)] = report.failed.items()
-    assert path.startswith(OURS)
+    assert path == DRAFT
     assert "Permission denied" in why
 
 
@@ -296,7 +286,7 @@ def test_a_running_stream_loses_old_drafts_alone(life: Life) -> None:
     life.clock.ahead += 31 * DAY
     assert clean(life, SPEC.name).removed == (DRAFT,)
     undeclared = clean(life)
-    assert undeclared.removals == ()
+    assert (undeclared.removals, undeclared.gone) == ((), {})
     assert undeclared.stays[SPEC.name].startswith("its desired state is running")
 
 
@@ -304,8 +294,8 @@ def test_other_installations_and_foreign_folders_are_not_looked_at(life: Life, h
     other = str(StreamId("payments", "/elsewhere"))
     for path in (f"{other}/gen-000001", "leases-ops/history", "notes/todo"):
         hdfs.files[f"{CLUSTER.state_dir}/{path}"] = ("", life.clock.now() - 400 * DAY)
-    ours = (OURS, *elsewhere(hdfs))
-    assert all(removal.path.startswith(ours) for removal in housekeeper(life).plan().removals)
+    report = housekeeper(life).plan()
+    assert (report.removals, set(report.gone)) == ((), {SPEC.name})
 
 
 def test_a_state_dir_that_is_not_there_is_an_error(life: Life) -> None:
@@ -314,12 +304,11 @@ def test_a_state_dir_that_is_not_there_is_an_error(life: Life) -> None:
         housekeeper(life).plan()
 
 
-def test_a_second_stream_that_is_gone_costs_the_first_nothing(life: Life, hdfs: Hdfs) -> None:
+def test_a_stream_that_is_gone_costs_a_running_one_nothing(life: Life, hdfs: Hdfs) -> None:
     other = replace(SPEC, name="sales", checkpoints=("/data/sales",))
     run = StreamRun(life.run.session, other, life.engine)
     Reconciler(run, tell=lambda line: None).run(Mode.ENSURE)
-    ours = (OURS, *elsewhere(hdfs))
-    assert {path for path in clean(life, "clicks").removed if not path.startswith(ours)} == set()
+    assert set(clean(life, "clicks").gone) == {SPEC.name}
 
 
 def test_a_folder_of_declarations_without_a_file_proves_nothing(tmp_path: Path) -> None:
@@ -353,25 +342,30 @@ def kstream(
 def test_the_command_prints_what_would_go_and_removes_it_only_with_yes(
     life: Life, hdfs: Hdfs, tmp_path: Path, kstream: Callable[..., tuple[int, str]]
 ) -> None:
+    hdfs.files[DRAFT] = ("half", life.clock.now() - 31 * DAY)
+    would = f"would remove {DRAFT} (draft: its writer never finished it)\n"
+    assert kstream() == (0, f"{would}1 files would go; nothing was removed\n")
     folder = ("--declarations", str(tmp_path / "declared"))
-    assert kstream() == (0, "0 files and folders would go; nothing was removed\n")
     code, printed = kstream(*folder)
     assert code == 0
-    assert f"would remove {OURS} (folder: nobody declares the stream, and it is stopped)" in printed
+    assert would in printed
+    assert f"{SPEC.name} is gone: nobody declares it, and a person stopped it; as long as" in printed
+    assert f"`hdfs dfs -rm -r {OURS} " in printed
     assert hdfs.deleted == []
     code, printed = kstream(*folder, "--yes")
     assert code == 0
-    assert f"removed {OURS}/gen-000001 (folder: " in printed
-    assert not elsewhere(hdfs)
+    assert f"removed {DRAFT} (draft: " in printed
+    assert hdfs.deleted == [DRAFT]
     code, printed = kstream(*folder, "--older-than", "2h")
     assert (code, printed.strip()) == (2, "kstream: --older-than is 2h; allowed is 1d to 3660d")
 
 
 def test_the_command_fails_when_something_could_not_be_removed(
-    hdfs: Hdfs, tmp_path: Path, kstream: Callable[..., tuple[int, str]]
+    life: Life, hdfs: Hdfs, kstream: Callable[..., tuple[int, str]]
 ) -> None:
+    hdfs.files[DRAFT] = ("half", life.clock.now() - 31 * DAY)
     hdfs.denied = OURS
-    code, printed = kstream("--declarations", str(tmp_path / "declared"), "--yes")
+    code, printed = kstream("--yes")
     assert code == 1
     assert "could not remove" in printed
     assert "Permission denied" in printed

@@ -11,7 +11,6 @@ import pytest
 from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import (
-    claim_file,
     ended_file,
     fence_name,
 )
@@ -19,7 +18,6 @@ from airflow_kstream.model.streams.generation import Desired, DesiredState, Miss
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
-    RemovalKind,
     cleaning,
     cleaning_age,
     cleaning_of_journal,
@@ -27,6 +25,7 @@ from airflow_kstream.policy.streams.housekeeping import (
     cleaning_of_root,
 )
 from tests.simulated.folders import DAY, DRAFT, KEPT, MONTH, NOW, OLD, STOPPED, facts, files
+from tests.simulated.values import changed
 from tests.simulated.yarn import STREAM, TICKET_SPEC, claim_of
 
 
@@ -34,17 +33,17 @@ def names(facts: FolderFacts) -> list[str]:
     return [removal.path.removeprefix(f"{STREAM.folder}/") for removal in cleaning(facts, MONTH, KEPT).removals]
 
 
-def test_of_a_gone_stream_the_newest_claim_and_the_folder_go_last() -> None:
-    result = cleaning(facts(), MONTH, KEPT)
-    assert {removal.kind for removal in result.removals} == {RemovalKind.FOLDER}
-    *_, claim, folder = [removal.path for removal in result.removals]
-    assert (claim, folder) == (f"{STREAM.folder}/{claim_file(2)}", STREAM.folder)
-    assert len(result.removals) == len(files(2)) + 1
-
-
-@pytest.mark.parametrize("desired", [Desired(), STOPPED])
-def test_a_stream_that_never_ran_is_gone(desired: Desired) -> None:
-    assert names(facts(0, desired=desired)) == [STREAM.folder]
+@pytest.mark.parametrize(
+    ("generations", "desired", "why"),
+    [(2, STOPPED, "a person stopped it"), (0, STOPPED, "a person stopped it"), (0, Desired(), "it never ran")],
+)
+def test_a_gone_stream_loses_nothing_and_says_how_a_person_removes_it(
+    generations: int, desired: Desired, why: str
+) -> None:
+    gone = cleaning(facts(generations, desired=desired, elsewhere=("/kstream/declared.me/orders-1",)), MONTH, KEPT)
+    command = f"`hdfs dfs -rm -r {STREAM.folder} /kstream/declared.me/orders-1`"
+    assert gone.gone == f"nobody declares it, and {why}; as long as that is so, {command} removes its folder"
+    assert (gone.removals, gone.stays) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -62,23 +61,26 @@ def test_a_stream_that_never_ran_is_gone(desired: Desired) -> None:
         ({"files": {**files(2), "folder": None}}, "it holds folder, which this version does not know"),
         ({"doubt": "gen-000002 can't be understood"}, "gen-000002 can't be understood"),
         ({"claim": replace(claim_of(TICKET_SPEC, 2, OLD), spec=UnknownSpec("it is of version 3"))}, "version 3"),
-        ({"claim": replace(claim_of(TICKET_SPEC, 2, OLD), missing=frozenset(Missing))}, "doesn't tell its"),
+        (
+            {"claim": changed(claim_of(TICKET_SPEC, 2, OLD), missing=frozenset(Missing))},
+            "doesn't tell its",
+        ),
     ],
 )
 def test_each_doubt_keeps_the_folder_and_says_why(changed: Mapping[str, Any], why: str) -> None:
     result = cleaning(facts(**changed), MONTH, KEPT)
-    assert result.removals == ()
+    assert (result.removals, result.gone) == ((), "")
     assert why in result.stays
 
 
 @pytest.mark.parametrize("declared", [True, None])
 def test_a_stream_that_is_declared_or_may_be_keeps_its_folder(declared: bool | None) -> None:
     result = cleaning(facts(declared=declared), MONTH, KEPT)
-    assert (result.removals, result.stays) == ((), "")
+    assert (result.removals, result.stays, result.gone) == ((), "", "")
 
 
 def test_a_held_stream_that_never_ran_keeps_the_persons_word() -> None:
-    assert names(facts(0, desired=Desired(DesiredState.HELD))) == []
+    assert not cleaning(facts(0, desired=Desired(DesiredState.HELD)), MONTH, KEPT).gone
 
 
 def test_a_draft_goes_when_its_writer_must_be_dead() -> None:

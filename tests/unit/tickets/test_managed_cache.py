@@ -103,7 +103,7 @@ def test_a_renewal_that_fails_leaves_the_file_as_it_was(cache: Path, principal: 
     fill(cache, principal, left=timedelta(minutes=1))
     before = cache.read_bytes()
     (report,) = renew_all([kept(cache)], RenewalPolicy(), force=True)
-    assert (report.outcome, report.failures) == (RenewalOutcome.FAILED, 1)
+    assert (report.outcome, report.failing.failures) == (RenewalOutcome.FAILED, 1)
     assert cache.read_bytes() == before
 
 
@@ -118,7 +118,7 @@ def test_a_damaged_cache_is_logged_in_for_and_a_foreign_one_is_not(cache: Path, 
 
 def test_a_fresh_ticket_is_kept_and_its_failures_are_forgotten(cache: Path) -> None:
     fill(cache, left=timedelta(minutes=1))
-    assert [report.failures for _ in range(2) for report in renew_all([kept(cache)], RenewalPolicy())] == [1, 2]
+    assert [report.failing.failures for _ in range(2) for report in renew_all([kept(cache)], RenewalPolicy())] == [1, 2]
     fill(cache, left=10 * HOUR)
     (report,) = renew_all([kept(cache)], RenewalPolicy())
     assert (report.outcome, report.state) == (RenewalOutcome.KEPT, TicketState.FRESH)

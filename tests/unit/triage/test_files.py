@@ -37,7 +37,7 @@ def triaged(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, st
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An application's logs as a person has copied them: one is compressed, one is no log at all."""
+    """An application's logs as a person has copied them: one is compressed, one is not a log at all."""
     for name, text in ((DRIVER, LOG), (EXECUTOR, executor(stopped("10:00:02")))):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
@@ -58,7 +58,7 @@ def test_a_folder_is_one_application(folder: Path) -> None:
     assert verdict.evidence is not None
     assert (verdict.cause, verdict.evidence.source.file) == ("disk-full", f"{DRIVER}.gz")
     assert verdict.scanned.logs == 2
-    assert verdict.scanned.unread == ("core.1234: it is no text",)
+    assert verdict.scanned.unread == ("core.1234: it is not text",)
 
 
 def test_what_is_no_file_is_named_and_not_waited_for(folder: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_is_no_file_is_named_and_not_waited_for(folder: Path) -> None:
     (folder / "link").symlink_to(folder / "nowhere")
     verdict = triage_path(folder, own_catalogue())
     assert verdict.cause == "disk-full"
-    assert {"pipe: it is no regular file", "link: it is no regular file"} < set(verdict.scanned.unread)
+    assert {"pipe: it is not a regular file", "link: it is not a regular file"} < set(verdict.scanned.unread)
 
 
 def test_a_damaged_log_is_named_and_hides_no_other(folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_report_names_cause_place_and_remedy(folder: Path, capsys: pytest.Ca
     assert "CAUSE: a disk is full (confidence: high)" in out
     assert f"first seen: {DRIVER}.gz:5, driver, 2026-03-01 10:00:00" in out
     assert "remedy: Free it" in out
-    assert "not read: core.1234: it is no text" in out
+    assert "not read: core.1234: it is not text" in out
 
 
 def test_json_has_the_whole_verdict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.logs.diagnosis import Confidence, Outcome
+from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from tests.simulated.logs import DRIVER, EXECUTOR, diagnosed, died, driver, executor, failing, line, stopped, working
 
 _APPEND = "Failed to APPEND_FILE /wal/log for DFSClient_NONMAPREDUCE_1_1 on 10.0.0.7 because "
@@ -62,7 +62,7 @@ def test_a_dead_token_is_of_the_service_that_made_it(cause: str, refusal: str) -
 )
 def test_what_a_client_survives_by_itself_is_no_cause(words: str) -> None:
     log = driver(line("10:00:00", words, "WARN"), working("10:00:01", "10:05:00"))
-    assert diagnosed({DRIVER: log}).outcome is Outcome.FINE
+    assert diagnosed({DRIVER: log}).outcome is DiagnosisOutcome.FINE
 
 
 def test_a_resourcemanager_that_stays_away_is_a_cause() -> None:
@@ -104,15 +104,15 @@ def test_the_programs_own_error_is_named_last_and_never_for_sure() -> None:
 
 def test_an_executor_that_ends_while_its_driver_goes_on_is_no_failure() -> None:
     idle = {EXECUTOR: executor(working("09:30:00"), stopped("09:50:00"))}
-    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "12:00:00"))}).outcome is Outcome.FINE
-    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "09:49:59"))}).outcome is Outcome.UNKNOWN
+    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "12:00:00"))}).outcome is DiagnosisOutcome.FINE
+    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "09:49:59"))}).outcome is DiagnosisOutcome.UNKNOWN
 
 
 def test_an_error_over_frames_that_a_fact_names_is_unknown_and_not_fine() -> None:
     frame = "\tat org.apache.spark.sql.execution.streaming.HDFSMetadataLog.add(HDFSMetadataLog.scala:1)\n"
     refused = line("10:00:00", "no", "ERROR") + "org.example.NewException: what nobody has seen\n" + frame
     verdict = diagnosed({EXECUTOR: executor(refused)})
-    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.outcome is DiagnosisOutcome.UNKNOWN
     assert "what nobody has seen" in verdict.templates[0].text
 
 

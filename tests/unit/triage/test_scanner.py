@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from airflow_kstream.model.log_scan.engines import Engine, HyperscanEngine, PlainEngine, plain_words
+from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine, RegexEngine, plain_words
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
 from airflow_kstream.model.logs.log_line import HEAD
@@ -19,7 +19,7 @@ TRACE = "java.io.IOException: No space left on device"
 engines = pytest.mark.parametrize("engine", [HyperscanEngine, PlainEngine])
 
 
-def scanned(text: str, engine: Callable[[Sequence[str]], Engine], *more: LinePattern) -> list[Section]:
+def scanned(text: str, engine: Callable[[Sequence[str]], RegexEngine], *more: LinePattern) -> list[Section]:
     return Scanner((FULL, TITLE, *more), HEAD, ["title"], engine).scan([text.encode()])
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kstream.model.logs.diagnosis import Confidence, Outcome, Role
+from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome, Role
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
@@ -82,7 +82,7 @@ def test_with_two_resourcemanagers_the_update_of_the_token_is_to_blame() -> None
 
 def test_executors_alone_show_consequences_and_where_to_look() -> None:
     verdict = diagnosed({EXECUTOR: executor(working("09:59:00"), stopped("10:10:02"))})
-    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert (verdict.outcome, verdict.cause) == (DiagnosisOutcome.UNKNOWN, "")
     assert "the log of the driver" in verdict.hint
 
 
@@ -164,7 +164,7 @@ def test_an_unknown_error_is_called_unknown_and_shown_first() -> None:
         "com.example.LedgerException: entry 4711 is out of balance",
     )
     verdict = diagnosed({DRIVER: driver(often, new, died("10:00:01"))})
-    assert (verdict.outcome, verdict.cause, verdict.confidence) == (Outcome.UNKNOWN, "", None)
+    assert (verdict.outcome, verdict.cause, verdict.confidence) == (DiagnosisOutcome.UNKNOWN, "", None)
     assert verdict.templates[0].text == "Caused by: com.example.LedgerException: entry # is out of balance"
     assert verdict.templates[0].new
     slow = next(template for template in verdict.templates if "SlowException" in template.text)
@@ -173,9 +173,9 @@ def test_an_unknown_error_is_called_unknown_and_shown_first() -> None:
 
 def test_the_unexplained_end_of_one_that_its_supervisor_stopped_is_no_failure() -> None:
     verdict = diagnosed({DRIVER: driver(died("10:00:01"))})
-    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.outcome is DiagnosisOutcome.UNKNOWN
     stop = as_stopped(verdict, "it was stopped")
-    assert (stop.outcome, stop.hint, stop.templates) == (Outcome.FINE, "it was stopped", ())
+    assert (stop.outcome, stop.hint, stop.templates) == (DiagnosisOutcome.FINE, "it was stopped", ())
 
 
 NOISE = [
@@ -190,7 +190,7 @@ NOISE = [
 def test_noise_right_before_an_unexplained_end_is_no_cause(words: str) -> None:
     noise = line("10:00:00", words, "WARN")
     verdict = diagnosed({DRIVER: driver(noise, died("10:00:01"))})
-    assert (verdict.outcome, verdict.cause, verdict.templates) == (Outcome.UNKNOWN, "", ())
+    assert (verdict.outcome, verdict.cause, verdict.templates) == (DiagnosisOutcome.UNKNOWN, "", ())
 
 
 def test_a_stack_trace_below_noise_is_noise_too() -> None:
@@ -203,7 +203,7 @@ def test_a_graceful_stop_is_no_failure() -> None:
     done = line("10:00:00", "Final app status: SUCCEEDED, exitCode: 0")
     asked = line("10:00:01", "Driver commanded a shutdown", writer="CoarseGrainedExecutorBackend")
     verdict = diagnosed({DRIVER: driver(done), EXECUTOR: executor(asked, stopped("10:00:02"))})
-    assert (verdict.outcome, verdict.cause) == (Outcome.FINE, "")
+    assert (verdict.outcome, verdict.cause) == (DiagnosisOutcome.FINE, "")
 
 
 def test_a_second_attempt_that_failed_after_one_that_succeeded_is_a_failure() -> None:
@@ -213,14 +213,14 @@ def test_a_second_attempt_that_failed_after_one_that_succeeded_is_a_failure() ->
 
 
 def test_a_log_without_trouble_is_fine() -> None:
-    assert diagnosed({DRIVER: driver(working("10:00:00", "10:01:00"))}).outcome is Outcome.FINE
+    assert diagnosed({DRIVER: driver(working("10:00:00", "10:01:00"))}).outcome is DiagnosisOutcome.FINE
 
 
 def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
     text = driver(failing("10:00:00", "Slow sink", "com.example.SlowException: 17 ms"), working("10:00:01"))
     scanned = [ScannedLog(DRIVER, scanner_of(own_catalogue()).scan([text.encode()]))]
-    assert diagnose(scanned, own_catalogue()).outcome is Outcome.UNKNOWN
-    assert diagnose(scanned, own_catalogue(), runs=True).outcome is Outcome.FINE
+    assert diagnose(scanned, own_catalogue()).outcome is DiagnosisOutcome.UNKNOWN
+    assert diagnose(scanned, own_catalogue(), runs=True).outcome is DiagnosisOutcome.FINE
 
 
 def test_without_an_end_in_the_logs_no_cause_is_certain() -> None:
@@ -281,7 +281,7 @@ def test_an_exception_that_was_printed_is_not_of_the_record_above(printed: str) 
     """What ends a process on stderr without a logger has no level of its own."""
     text, words = PRINTED[printed]
     verdict = diagnosed({DRIVER: driver(working("10:00:00"), text, line("10:00:02", "Invoking stop()"))})
-    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert (verdict.outcome, verdict.cause) == (DiagnosisOutcome.UNKNOWN, "")
     assert words in verdict.templates[0].text
     assert verdict.templates[0].first.level == "ERROR"
 
@@ -309,8 +309,8 @@ HEALTHY = {
 @pytest.mark.parametrize("healthy", HEALTHY)
 def test_what_was_tried_again_is_no_failure(healthy: str) -> None:
     logs = {DRIVER: driver(working("10:00:00"), HEALTHY[healthy], working("10:00:02"))}
-    assert diagnosed(logs).outcome is Outcome.FINE
-    assert diagnosed({"attempt=1.log": HEALTHY[healthy]}).outcome is Outcome.FINE
+    assert diagnosed(logs).outcome is DiagnosisOutcome.FINE
+    assert diagnosed({"attempt=1.log": HEALTHY[healthy]}).outcome is DiagnosisOutcome.FINE
 
 
 @pytest.mark.parametrize("above", ["", line("10:00:00", "Running Spark version 4.0.0")])
@@ -319,7 +319,7 @@ def test_an_error_in_airflows_json_is_a_failure(above: str, order: str) -> None:
     words = {"timestamp": "2026-03-01T10:00:01.346210Z", "level": "error", "event": "Task failed with exception"}
     record = json.dumps({key: words[key] for key in order.split()}, separators=(",", ":"))
     verdict = diagnosed({"attempt=1.log": f"{above}{record}\n"})
-    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert (verdict.outcome, verdict.cause) == (DiagnosisOutcome.UNKNOWN, "")
     assert "Task failed with exception" in verdict.templates[0].text
 
 
@@ -354,10 +354,10 @@ def test_a_checkpoint_whose_thread_reads_a_socket_hangs() -> None:
     )
     between = "\tat org.example.Some.method(Some.java:17)\n"
     assert diagnosed({"dump.txt": reads + between * 30 + writes}).cause == "checkpoint-hangs"
-    assert diagnosed({"dump.txt": reads + between * 100 + writes}).outcome is Outcome.FINE
-    assert diagnosed({"dump.txt": reads * 5}).outcome is Outcome.FINE
+    assert diagnosed({"dump.txt": reads + between * 100 + writes}).outcome is DiagnosisOutcome.FINE
+    assert diagnosed({"dump.txt": reads * 5}).outcome is DiagnosisOutcome.FINE
     two_threads = f'"one" #1 prio=5 os_prio=0\n{reads}\n"two" #2 prio=5 os_prio=0\n{writes}'
-    assert diagnosed({"dump.txt": two_threads}).outcome is Outcome.FINE
+    assert diagnosed({"dump.txt": two_threads}).outcome is DiagnosisOutcome.FINE
     assert diagnosed({"dump.txt": two_threads.replace('"two" #2 prio=5 os_prio=0\n', "")}).cause == "checkpoint-hangs"
 
 

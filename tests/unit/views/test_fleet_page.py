@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.streams.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
-from airflow_kstream.views.pages.fleet import Seen, fleet_rows, stale_after
-from airflow_kstream.views.pages.urgency import Urgency
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
+from airflow_kstream.policy.events.urgency import Urgency
+from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows, stale_after
+from tests.simulated.values import changed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -24,20 +25,20 @@ STATE = StreamState(
     3,
     "application_1_0001",
     NOW - timedelta(seconds=30),
-    pulse="HEALTHY",
+    progress=StoredProgress(pulse="HEALTHY"),
     horizon=NOW + 5 * DAY,
     by=TaskIds("stream-prod.orders", "manual", "keep"),
 )
-SEEN = Seen("prod", "orders", STATE, task="deferred")
+SEEN = StoredStream("prod", "orders", STATE, task="deferred")
 
 
 def told(kind: EventKind, why: str = "it hangs") -> Ledger:
-    event = Lasting(kind, NOW - HOUR, why)
+    event = LastingEvent(kind, NOW - HOUR, why)
     return Ledger({event.key: event}, 1)
 
 
-def row(stream: Seen = SEEN, /, **state: Any) -> dict[str, Any]:
-    return fleet_rows([replace(stream, state=replace(stream.state, **state))], NOW, LATE)[0]
+def row(stream: StoredStream = SEEN, /, **state: Any) -> dict[str, Any]:
+    return fleet_rows([replace(stream, state=changed(stream.state, **state))], NOW, LATE)[0]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_the_most_urgent_stream_is_first_and_then_the_one_that_ends_next() -> No
 
 
 def test_of_streams_that_are_alike_the_one_that_is_restarted_next_is_first() -> None:
-    def planned(stream: str, plan: datetime, hard: datetime) -> Seen:
+    def planned(stream: str, plan: datetime, hard: datetime) -> StoredStream:
         facts = {"generation": 3, "horizon": {"plan": plan.isoformat()}}
         return replace(SEEN, stream=stream, state=replace(STATE, horizon=hard), detail={"detail": {"facts": facts}})
 
@@ -155,7 +156,7 @@ def test_a_held_stream_needs_a_hand_once_its_restart_would_be_due() -> None:
     assert late["urgency"] == Urgency.HAND
     assert finding["words"] == "its credentials end while it is held"
     assert "2026-03-01 13:00:00 UTC" in finding["why"]
-    assert finding["way_out"] == "`kstream streams start orders` before then"
+    assert finding["way_out"] == "`kstream streams start orders`: its task then replaces it once that is due"
 
 
 def test_a_held_stream_whose_credentials_ended_says_why_it_may_look_healthy() -> None:
@@ -163,7 +164,6 @@ def test_a_held_stream_whose_credentials_ended_says_why_it_may_look_healthy() ->
     [finding] = over["findings"]
     assert datetime.fromisoformat(finding["since"]) == NOW - HOUR
     assert "it may look healthy until it opens its next connection" in finding["why"]
-    assert "before then" not in finding["way_out"]
 
 
 def test_a_held_stream_that_only_a_policy_would_restart_needs_nobody() -> None:

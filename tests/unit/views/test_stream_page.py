@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.streams.event import EventKind, Ledger, Over
+from airflow_kstream.model.streams.event import EndedEvent, EventKind, Ledger
 from airflow_kstream.model.streams.generation_facts import Life, Progress
 from airflow_kstream.views.pages.files import files_page
-from airflow_kstream.views.pages.fleet import Seen
+from airflow_kstream.views.pages.fleet import StoredStream
 from airflow_kstream.views.pages.kept import files_after
 from airflow_kstream.views.pages.stream import stream_page
 from tests.unit.views.test_fleet_page import HOUR, LATE, NOW, SEEN, told
@@ -32,7 +32,7 @@ REPORT = {
 }
 
 
-def page(stream: Seen) -> dict[str, Any]:
+def page(stream: StoredStream) -> dict[str, Any]:
     return stream_page(stream, NOW, LATE)
 
 
@@ -55,7 +55,7 @@ def test_an_address_of_an_earlier_generation_is_not_offered() -> None:
 
 
 def test_events_that_are_over_stand_before_those_that_last() -> None:
-    past = Over(EventKind.BLOCKED, NOW - 5 * HOUR, NOW - 4 * HOUR, "no ticket")
+    past = EndedEvent(EventKind.BLOCKED, NOW - 5 * HOUR, NOW - 4 * HOUR, "no ticket")
     ledger = told(EventKind.STALLED)
     events = page(replace(SEEN, told=Ledger(ledger.lasting, 3, (past,))))["events"]
     assert [(event["kind"], event["until"] is None) for event in events] == [
@@ -66,12 +66,21 @@ def test_events_that_are_over_stand_before_those_that_last() -> None:
 
 def test_the_page_of_a_stall_says_where_its_evidence_lies() -> None:
     detail = {"detail": {"facts": {"generation": 3, "evidence": "/kstream/orders-1/evidence"}}}
-    starts = replace(SEEN, state=replace(SEEN.state, state="starting", pulse="STARTING"), detail=detail)
+    starts = replace(
+        SEEN,
+        state=replace(SEEN.state, state="starting", progress=replace(SEEN.state.progress, pulse="STARTING")),
+        detail=detail,
+    )
     assert page(starts)["evidence"] == ""
     said = page(replace(starts, told=told(EventKind.STALLED)))["evidence"]
     assert "`kstream streams evidence orders`" in said
     assert "below `/kstream/orders-1/evidence`" in said
-    assert "below `evidence`" in page(replace(SEEN, state=replace(SEEN.state, pulse="STALLED")))["evidence"]
+    assert (
+        "below `evidence`"
+        in page(replace(SEEN, state=replace(SEEN.state, progress=replace(SEEN.state.progress, pulse="STALLED"))))[
+            "evidence"
+        ]
+    )
 
 
 def test_a_stream_without_any_detail_has_a_page() -> None:

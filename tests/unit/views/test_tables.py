@@ -9,8 +9,8 @@ import pytest
 from airflow_kstream.model.printable import without_passwords
 from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.model.streams.token_push import Refreshed
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.model.streams.token_push import RefreshStatus
+from airflow_kstream.supervise.streams.look.verdict import CredentialVerdict, PastVerdict, ProgressVerdict, Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import away, lines
 
@@ -45,17 +45,18 @@ def test_a_moment_tells_how_far_away_it_is() -> None:
 
 def test_a_commit_of_a_clock_ahead_of_ours_was_0s_ago() -> None:
     beat = Heartbeat(Pulse.HEALTHY, timedelta(seconds=-1), "batch 1 is committed")
-    assert "0s ago" in shown(heartbeat=beat)
+    assert "0s ago" in shown(progress=ProgressVerdict(beat))
 
 
 def test_a_dead_stream_shows_the_first_line_of_what_it_died_of() -> None:
-    printed = shown(failure="\nThe NameSpace quota is exceeded\n\tat org.apache.hadoop.hdfs.X")
+    failure = "\nThe NameSpace quota is exceeded\n\tat org.apache.hadoop.hdfs.X"
+    printed = shown(past=PastVerdict(failure=failure))
     assert "FINISHED/FAILED: The NameSpace quota is exceeded" in " ".join(printed.split())
     assert "org.apache" not in printed
 
 
 def test_a_horizon_that_has_passed_is_not_to_come() -> None:
-    assert "5m ago" in shown(remaining=timedelta(minutes=-5))
+    assert "5m ago" in shown(credentials=CredentialVerdict(timedelta(minutes=-5)))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,9 @@ def test_a_horizon_that_has_passed_is_not_to_come() -> None:
     ],
 )
 def test_the_horizon_of_a_held_stream_says_that_nobody_restarts_it(remaining: timedelta, words: str) -> None:
-    pushes = Refreshed(timedelta(minutes=3), timedelta(minutes=3), timedelta(minutes=1), None, None)
+    pushes = RefreshStatus(timedelta(minutes=3), timedelta(minutes=3), timedelta(minutes=1), None, None)
     held = Settled(Phase.HELD, "held by ann")
-    printed = " ".join(shown(step=held, why="", lives=True, remaining=remaining, refreshed=pushes).split())
+    credentials = CredentialVerdict(remaining, refreshed=pushes)
+    printed = " ".join(shown(step=held, why="", lives=True, credentials=credentials).split())
     assert words in printed
     assert "pushed" not in printed

@@ -17,7 +17,14 @@ from itertools import pairwise
 
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER, Owner, Ownership, Record, Word, owner_file
+from airflow_kstream.model.streams.checkpoint_owner import (
+    OWNER_FOLDER,
+    Owner,
+    OwnerGrant,
+    Ownership,
+    Record,
+    owner_file,
+)
 from airflow_kstream.model.streams.generation import Claim, Position, spoken_by
 from airflow_kstream.model.streams.stream import StreamSpec
 
@@ -30,7 +37,7 @@ _WAYS_OUT = (
 _LONGEST_LOOK = timedelta(minutes=10)
 
 
-class Standing(StrEnum):
+class Relation(StrEnum):
     """The relation of a stream to a checkpoint: it owns it, may take it, or may not use it."""
 
     OWNED = "owned"
@@ -39,10 +46,10 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class OwnershipJudgement:
     """The relation, and why it is refused."""
 
-    standing: Standing
+    standing: Relation
     why: str = ""
 
 
@@ -55,7 +62,7 @@ def counts(us: Owner, entry: Ownership) -> bool:
     return entry.gives or not entry.released
 
 
-def judge(us: Owner, point: Checkpoint, record: Record, claim: Claim | None, word: Word) -> Judgement:
+def judge(us: Owner, point: Checkpoint, record: Record, claim: Claim | None, word: OwnerGrant) -> OwnershipJudgement:
     """Judge whether we may use the checkpoint at `point`.
 
     `claim` is our newest one. One that names the checkpoint shows that its data is ours although nobody owns it: its
@@ -66,12 +73,12 @@ def judge(us: Owner, point: Checkpoint, record: Record, claim: Claim | None, wor
         return _unowned(point, bool(word) or names(claim, point.path), f"has no owner{_passed(point, record)}")
     if entry.newer:
         why = "was given its owner by a newer version of this program; upgrade this one"
-        return Judgement(Standing.REFUSED, why + not_its_users(point.path, entry))
+        return OwnershipJudgement(Relation.REFUSED, why + not_its_users(point.path, entry))
     if entry.owner.same_stream(us):
         return _our_own(us, point, entry, claim, word)
     if entry.released:
         return _unowned(point, bool(word), f"was released by {entry.owner} {_since(entry)}")
-    return Judgement(Standing.REFUSED, _belongs_to(point, record, entry))
+    return OwnershipJudgement(Relation.REFUSED, _belongs_to(point, record, entry))
 
 
 def names(claim: Claim | None, checkpoint: str) -> bool:
@@ -108,24 +115,26 @@ def _gaps(point: Checkpoint) -> list[timedelta]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def _our_own(us: Owner, point: Checkpoint, ownership: Ownership, claim: Claim | None, word: Word) -> Judgement:
+def _our_own(
+    us: Owner, point: Checkpoint, ownership: Ownership, claim: Claim | None, word: OwnerGrant
+) -> OwnershipJudgement:
     """Judge an entry of this stream's. Without a claim it may be from a lost state_dir, or a copy from elsewhere."""
     if not word and ownership.half_adopted(claim.generation if claim else 0):
-        return Judgement(Standing.REFUSED, _half_adopted(ownership))
+        return OwnershipJudgement(Relation.REFUSED, _half_adopted(ownership))
     given = word or (ownership.gives and ownership.word and ownership.owner == us)
     if given or claim or point.position == _UNTOUCHED:
-        return Judgement(Standing.FREE if ownership.released else Standing.OWNED)
+        return OwnershipJudgement(Relation.FREE if ownership.released else Relation.OWNED)
     return _unowned(point, False, "has this stream as its owner, but state_dir has no claim of it,")
 
 
-def _unowned(point: Checkpoint, ours: bool, whose: str) -> Judgement:
+def _unowned(point: Checkpoint, ours: bool, whose: str) -> OwnershipJudgement:
     at = point.position
     if ours or at == _UNTOUCHED:
-        return Judgement(Standing.FREE)
+        return OwnershipJudgement(Relation.FREE)
     data = f"data up to batch {at.offset}" if at.offset >= 0 else "the start of a query"
     moved = f", which moved last at {point.last_move:%Y-%m-%d %H:%M:%S} UTC" if point.last_move else ""
     why = f"{whose} and holds {data}{moved}: somebody may still write it. {_WAYS_OUT}"
-    return Judgement(Standing.REFUSED, why)
+    return OwnershipJudgement(Relation.REFUSED, why)
 
 
 def _half_adopted(ownership: Ownership) -> str:

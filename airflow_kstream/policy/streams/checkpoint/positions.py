@@ -1,8 +1,8 @@
 """Whether the next generation would continue from where the last ones came: checked before each submission.
 
 A checkpoint that is gone, older, or another query's makes Spark start from the beginning or the end of its source, or
-write batches twice, without a word. Only the newest batch counts, because Spark deletes old ones (minBatchesToRetain).
-A checkpoint without a known position is no business of this module: its owner decides who may use it.
+write batches twice, silently. Only the newest batch counts, because Spark deletes old ones (minBatchesToRetain).
+A checkpoint without a known position is not this module's business: its owner decides who may use it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def changes(point: Checkpoint, before: Position) -> Iterator[str]:
 
 def _accepted(observation: Observation) -> bool:
     """Return True if a person accepted these very positions: what has moved since then was not seen by anybody."""
-    if observation.accepted is None:
+    if observation.folder.accepted is None:
         return False
-    accepted = {plain_path(path): at for path, at in observation.accepted.items()}
+    accepted = {plain_path(path): at for path, at in observation.folder.accepted.items()}
     return all(accepted.get(plain_path(point.path)) == point.position for point in observation.checkpoints)

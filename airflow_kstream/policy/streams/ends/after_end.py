@@ -1,4 +1,4 @@
-"""What follows an end that nobody planned: its record, then a growing pause, then a successor or a person's word."""
+"""What follows an end that nobody planned: its record, then a growing pause, then a successor or a person's order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.streams.generation_end import EndKind, GenerationEnd, PastEnd
+from airflow_kstream.model.streams.generation_end import EndClues, EndKind, GenerationEnd, PastEnd
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Note, Phase, Settled, Step, Wait
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -55,12 +55,12 @@ def needs_a_person(spec: StreamSpec, observation: Observation) -> bool:
 
     A stream that the environment ended comes back by itself; one that goes back to its former spec is not as declared.
     """
-    end, attempt = observation.ends[-1], _next_attempt(spec, observation)
+    end, attempt = observation.folder.ends[-1], _next_attempt(spec, observation)
     return bool(attempt and attempt.breaker) or bool(end.back_to) or (end.kind in _A_PERSONS and not end.shared)
 
 
 def waits_for_a_person(observation: Observation, step: Step) -> timedelta | None:
-    """Return for how long nothing but a person's word has kept the stream dead, by the NameNode's clock; None if
+    """Return for how long nothing but a person's order has kept the stream dead, by the NameNode's clock; None if
     nothing of that kind does.
 
     It follows from the record of the end alone, so each watcher, after whatever restart, counts the same days.
@@ -71,22 +71,22 @@ def waits_for_a_person(observation: Observation, step: Step) -> timedelta | None
     return max(observation.now - end.at, timedelta())
 
 
-def told_end(observation: Observation, how: str) -> str:
+def end_message(observation: Observation, how: str) -> str:
     """Return the words for somebody who has to know of the end that was just recorded."""
-    back_to = observation.ends[-1].back_to
+    back_to = observation.folder.ends[-1].back_to
     return f"{how}; its changed spec committed nothing, and that of generation {back_to} follows" if back_to else how
 
 
 def ended_at(observation: Observation) -> datetime | None:
-    """Return when the newest generation ended, by the NameNode's clock as a person's word; None if it is not known.
+    """Return when the newest generation ended, by the NameNode's clock, as orders are; None if it is not known.
 
     The record of the end has it, as far as it was known then. Before there is one: not before the application could
-    have lived for so long after its claim, not before the last move of its checkpoint, and not in the future.
+    have lived that long after its claim, not before the last move of its checkpoint, and not in the future.
     """
     app, claim, moved = observation.current, observation.claim, observation.last_move
     if end := recorded_end(observation):
         return end.at
-    finished = observation.ended or (app.finished if app else claim.claimed_at if claim else None)
+    finished = observation.yarn.ended or (app.finished if app else claim.claimed_at if claim else None)
     if finished is None:
         return None
     ours = claim is not None and claim.submitted_by_us and claim.generation == observation.generation
@@ -98,13 +98,13 @@ def ended_at(observation: Observation) -> datetime | None:
 def ended_by(observation: Observation) -> datetime:
     """Return when the newest generation ended; now, where nothing tells when that was."""
     app = observation.current
-    told = recorded_end(observation) or observation.ended or (app and app.finished)
+    told = recorded_end(observation) or observation.yarn.ended or (app and app.finished)
     return (ended_at(observation) if told else None) or observation.now
 
 
 def recorded_end(observation: Observation) -> PastEnd | None:
     """Return the record of the newest generation's end, None if there is none yet."""
-    newest = observation.ends[-1] if observation.ends else None
+    newest = observation.folder.ends[-1] if observation.folder.ends else None
     return newest if newest and newest.generation == observation.generation else None
 
 
@@ -137,7 +137,7 @@ def reason_to_follow(observation: Observation) -> str:
 def _unrecorded(observation: Observation, *, past_horizon: bool) -> PastEnd:
     app, claim, now, end = observation.current, observation.claim, observation.now, _end(observation)
     claimed = claim.claimed_at if claim and claim.generation == observation.generation else None
-    foreign = end.killed_by if app and end.killed_by not in observation.ours | {app.user} else ""
+    foreign = end.killed_by if app and end.killed_by not in observation.yarn.ours | {app.user} else ""
     return PastEnd(
         generation=observation.generation,
         kind=EndKind.CREDENTIALS if past_horizon and not foreign else end.kind,
@@ -147,9 +147,7 @@ def _unrecorded(observation: Observation, *, past_horizon: bool) -> PastEnd:
         lasted=_lasted(observation),
         worked=verified(observation),
         killed_by=foreign,
-        silent=end.silent,
-        credential=end.credential,
-        log_error=observation.log_error,
+        clues=EndClues(silent=end.silent, credential=end.credential, log_error=observation.driver.log_error),
     )
 
 
@@ -159,12 +157,12 @@ def _end(observation: Observation) -> GenerationEnd:
         return GenerationEnd(EndKind.NEVER_RAN)
     if app and app.succeeded:
         return GenerationEnd(EndKind.DONE)
-    return end_of(app.diagnostics if app else "", observation.failure or _log_error(observation))
+    return end_of(app.diagnostics if app else "", observation.driver.failure or _log_error(observation))
 
 
 def _log_error(observation: Observation) -> str:
     recorded = recorded_end(observation)
-    return recorded.log_error if recorded else observation.log_error
+    return recorded.clues.log_error if recorded else observation.driver.log_error
 
 
 def _lasted(observation: Observation) -> timedelta:
@@ -176,7 +174,7 @@ def _lasted(observation: Observation) -> timedelta:
 
 
 def _next_attempt(spec: StreamSpec, observation: Observation) -> Attempt | None:
-    return next_attempt(spec.failure, observation.ends, str(observation.stream), observation.desired.at)
+    return next_attempt(spec.failure, observation.folder.ends, str(observation.stream), observation.desired.at)
 
 
 def _cleared(observation: Observation, end: PastEnd) -> bool:
@@ -188,7 +186,7 @@ def _waits(spec: StreamSpec, observation: Observation, attempt: Attempt) -> str:
     how, then = how_it_ended(observation), f"{_moment(attempt.at)}, or after `kstream streams start {spec.name}`"
     if attempt.breaker:
         return f"{how}; its circuit breaker is open, because {attempt.breaker}: one attempt at {then}"
-    end = observation.ends[-1]
+    end = observation.folder.ends[-1]
     shared = f"; {cause_of(end)}" if end.shared else ""
     return f"{how}{shared}; backing off: it is followed at {then}"
 

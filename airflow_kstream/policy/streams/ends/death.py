@@ -34,7 +34,7 @@ class Dead:
 
 def death(spec: StreamSpec, observation: Observation, looks: Looks) -> Dead | Wait | Refuse:
     """Judge the newest generation, none of whose applications lives by the ResourceManager's word."""
-    number, containers = observation.generation, observation.containers
+    number, containers = observation.generation, observation.yarn.containers
     if stopped_marker(number) in observation.files:
         return Dead("its driver stopped all its queries")
     if containers and (live := containers.nodes(NodeVerdict.LIVE)):
@@ -100,7 +100,7 @@ def unwritten(spec: StreamSpec, observation: Observation) -> tuple[Checkpoint, .
 
 def _moved_on(claim: Claim, point: Checkpoint) -> bool:
     before = claim.position_of(point.path)
-    if before is None or Missing.POSITIONS in claim.missing:
+    if before is None or Missing.POSITIONS in claim.file.missing:
         return point.last_commit is not None and point.last_commit > claim.claimed_at
     return _same_query(before, point.position) and point.position.commit > before.commit
 

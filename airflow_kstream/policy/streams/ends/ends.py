@@ -2,7 +2,7 @@
 
 The signs are the words of Hadoop 3.4.3 (ClientRMService, RMAppAttemptImpl, RMAppLifetimeMonitor, SchedulerUtils,
 ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient) and Spark 4
-(ApplicationMaster). Words that a job's own libraries use as well, such as "token has expired", are no signs: a
+(ApplicationMaster). Words that a job's own libraries use as well, such as "token has expired", are not signs: a
 delegation token's error names its class or its kind.
 """
 
@@ -95,8 +95,8 @@ _ANSWERED = re.compile(r"UnknownTopicOrPartition|not present in metadata|Auth(?:
 # AbstractDelegationTokenIdentifier.toString of Hadoop 3 begins with the kind; Token.toString names kind and service.
 _TOKEN = re.compile(rf"Kind: (?P<kind>[\w.-]+), Service: (?P<service>[^\s,]+)|(?P<named>{_TOKEN_KINDS})")
 _AMRM, _LOGIN = re.compile(r"Invalid AMRMToken"), re.compile(r"GSS initiate failed|org\.ietf\.jgss\.GSSException")
-# Without an error's name these are no failure that could be recognised: "User application exited with status 1" is all
-# that YARN knows of every end of a Python job.
+# Without an error's name these are not a failure that could be recognised: "User application exited with status 1" is
+# all that YARN knows of every end of a Python job.
 _NAMELESS = {EndKind.UNKNOWN, EndKind.CODE}
 # ClientRMService. A job's own words come after it.
 _KILLED = re.compile(r"Application application_\S+ was killed by user (?P<user>\S+)")

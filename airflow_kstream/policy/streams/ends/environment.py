@@ -40,15 +40,15 @@ def in_safe_mode(policy: FailurePolicy, end: PastEnd, known: SafeMode | None) ->
 
     A job whose error is known ended of that.
     """
-    named = end.fingerprint or end.silent or end.killed_by or end.log_error
+    named = end.fingerprint or end.clues.silent or end.killed_by or end.clues.log_error
     if known is None or named or end.kind not in _NAMELESS or not known.covers(end.at, policy.together_within):
         return end
-    return replace(end, silent="HDFS")
+    return replace(end, clues=replace(end.clues, silent="HDFS"))
 
 
 def one_cause(one: PastEnd, other: PastEnd) -> bool:
     """Return whether two ends have one cause: the same error, or the same silent server, which has many errors."""
-    return one.fingerprint == other.fingerprint or bool(one.silent and one.silent == other.silent)
+    return one.fingerprint == other.fingerprint or bool(one.clues.silent and one.clues.silent == other.clues.silent)
 
 
 def continues(before: PastEnd | None, end: PastEnd) -> bool:
@@ -61,19 +61,19 @@ def believed(end: PastEnd, *, spec_worked: bool) -> PastEnd:
 
     One that never worked may name a server that does not exist.
     """
-    return replace(end, shared=True) if end.silent and (end.worked or spec_worked) else end
+    return replace(end, shared=True) if end.clues.silent and (end.worked or spec_worked) else end
 
 
 def cause_of(end: PastEnd) -> str:
     """Say what the environment did."""
-    return f"{end.silent} did not answer" if end.silent else "other streams ended of the same error"
+    return f"{end.clues.silent} did not answer" if end.clues.silent else "other streams ended of the same error"
 
 
 def trouble(policy: FailurePolicy, observation: Observation) -> str:
     """Return what of the environment ended the stream, until a generation of it works again; empty if nothing did."""
-    end = observation.ends[-1] if observation.ends else None
+    end = observation.folder.ends[-1] if observation.folder.ends else None
     if end is None or not end.shared or observation.desired.state is not DesiredState.RUNNING:
         return ""
     if observation.generation > end.generation and works(policy, observation):
         return ""
-    return end.silent or end.fingerprint
+    return end.clues.silent or end.fingerprint

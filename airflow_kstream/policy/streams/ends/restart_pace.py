@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.stream_policies import FailurePolicy
 
 _DAY = timedelta(days=1)
 # Of `backoff`. Only the next attempt shows that the environment answers again, so it must not be far; and a thousand
-# streams that each try once in so long a time are no storm.
+# streams that each try once in so long a time are not a storm.
 _LONGEST_OF_AN_OUTAGE = 10
 
 
@@ -30,7 +30,7 @@ class Attempt:
 
 
 def next_attempt(policy: FailurePolicy, ends: Sequence[PastEnd], seed: str, cleared: datetime | None) -> Attempt | None:
-    """Return when a successor may be submitted; None if no end since `cleared`, a person's word, counts.
+    """Return when a successor may be submitted; None if no end since `cleared`, a person's order, counts.
 
     The jitter follows from `seed` and the last generation: every supervisor computes the same moment.
     """

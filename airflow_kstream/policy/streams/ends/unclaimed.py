@@ -50,7 +50,7 @@ def unclaimed(spec: StreamSpec, observation: Observation, looks: Looks) -> Step 
         return None
     stopped, number = observation.desired.state is DesiredState.STOPPED, observation.generation
     if observation.claim is None and stopped:
-        # In an empty folder a person's word is newer than its loss, and is obeyed.
+        # In an empty folder a person's order is newer than its loss, and is obeyed.
         return None
     if observation.claim is None and (alone := _left_alone(observation)):
         return alone
@@ -116,7 +116,7 @@ def _then_follow(spec: StreamSpec, observation: Observation) -> str:
 
 def _dead(observation: Observation) -> Step | None:
     number = observation.generation
-    if observation.accepted is not None:
+    if observation.folder.accepted is not None:
         return None
     return Refuse(
         f"generation {number} has ended, and this folder has no claim of it: that was removed, or state_dir was lost "

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.kerberos.keytab import KeyVersion
-from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.model.streams.generation import Claim, Missing
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
-from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
+from airflow_kstream.policy.streams.horizon.jitter import spread
 from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives
 from airflow_kstream.policy.streams.horizon.refresh import Refresh
 from airflow_kstream.policy.streams.horizon.renewal_readings import last_round
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
-from airflow_kstream.policy.streams.horizon.spread import spread
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than a dispute over one.
 _FORCE_SHARE = 0.1
@@ -40,40 +39,52 @@ class _End:
     token: str = ""
 
 
-def horizon(
-    policy: RestartPolicy,
-    claim: Claim,
-    now: datetime,
-    time_left: timedelta | None,
-    key_at_hand: KeyVersion | None = None,
-    renewal_ratio: float = USUAL_RENEWAL_RATIO,
-    *,
-    renewed: bool = True,
-    rounds: tuple[TokenRound, ...] = (),
-    renew_interval: timedelta | None = None,
-    refresh: Refresh | None = None,
-) -> Horizon:
-    """Return the earliest end of the claim's generation, with its reason.
+@dataclass(frozen=True)
+class Credentials:
+    """The credentials of one generation: all that tells until when they serve it."""
+
+    claim: Claim
+    look: CredentialLook = field(default_factory=CredentialLook)
+    time_left: timedelta | None = None
+    """What YARN's lifetime limit leaves its application; None if it has no limit."""
+    refresh: Refresh | None = None
+    """How pushes of fresh tokens to it stand; None if it got none and is to get none."""
+
+    @property
+    def rotated(self) -> KeyVersion | None:
+        """Return the key at hand if it is a later one than the generation was submitted with."""
+        at_hand, key = self.look.key_at_hand, self.claim.credentials.key
+        return at_hand if at_hand and key and at_hand.succeeds(key) else None
+
+    @property
+    def makes_tokens(self) -> bool:
+        """Return whether the job makes its own tokens. The submitted spec counts, not the one declared now."""
+        return isinstance(self.claim.spec, StreamSpec) and self.claim.spec.credentials.renews_itself
+
+
+def horizon(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Horizon:
+    """Return the earliest end of the credentials, with its reason.
 
     A job without a keytab ends at issue + max-lifetime even if it looks healthy: an established RPC connection is not
     checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in cluster
-    mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
-    would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
-    UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
-    renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or
-    count on tokens that live for longer than those it gets now (`renew_interval`). Tokens that were pushed count
-    once the driver has confirmed them (`refresh`), and take the place of those of the launch. Tokens of other
-    services count as far as the client told their ends: nobody pushes those of anything but HDFS and a KMS.
+    mode). A job with a keytab gets its own tokens. It has no such end until the key at hand, with which its successor
+    would start, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
+    UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews end after one renew interval. A
+    driver with a keytab may have made the last of its rounds of tokens without telling it, or count on tokens that
+    live for longer than those it gets now. Tokens that were pushed count once the driver has confirmed them, and take
+    the place of those of the launch. Tokens of other services count as far as the client told their ends: nobody
+    pushes those of anything but HDFS and a KMS.
     """
+    claim, refresh = credentials.claim, credentials.refresh
     issue = issued_at(claim, policy)
     ends = [
-        *_token_ends(policy, claim, issue, refresh, renewed=renewed),
-        *_limits(policy, claim, issue, now, time_left),
-        *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio, rounds),
-        *_renewal_ended(claim, issue, rounds, renewal_ratio),
-        *_shorter_tokens(policy, claim, rounds[-1].at if rounds else issue, now, renew_interval, renewal_ratio),
+        *_token_ends(policy, credentials, issue),
+        *_limits(policy, credentials, issue, now),
+        *_rotation(policy, credentials, issue, now),
+        *_renewal_ended(credentials, issue),
+        *_shorter_tokens(policy, credentials, issue, now),
     ]
-    unknown = _unknown(claim, issue, key_at_hand)
+    unknown = _unknown(credentials, issue)
     if not ends:
         return Horizon(HorizonReason.UNKNOWN if unknown else HorizonReason.NONE)
     end = min(ends, key=lambda end: end.hard)
@@ -107,133 +118,111 @@ def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
     the claim does not tell enough, it is the ResourceManager's start time less a margin, because the client got its
     tokens before that.
     """
-    if claim.submitted_by_us and Missing.LIFETIMES not in claim.missing:
+    if claim.submitted_by_us and Missing.LIFETIMES not in claim.file.missing:
         return claim.claimed_at
-    return min(claim.started, claim.claimed_at) - policy.adopt_margin if claim.started else None
+    started = claim.adoption.started
+    return min(started, claim.claimed_at) - policy.adopt_margin if started else None
 
 
-def _unknown(claim: Claim, issue: datetime | None, key_at_hand: KeyVersion | None) -> bool:
+def _unknown(credentials: Credentials, issue: datetime | None) -> bool:
+    claim = credentials.claim
     if isinstance(claim.spec, UnknownSpec):
         return True
-    if claim.lifetimes and issue:
+    if claim.credentials.lifetimes and issue:
         return False
-    return not claim.spec.credentials.renews_itself or _rotated(claim, key_at_hand)
+    return not claim.spec.credentials.renews_itself or credentials.rotated is not None
 
 
-def _token_ends(
-    policy: RestartPolicy, claim: Claim, issue: datetime | None, refresh: Refresh | None, *, renewed: bool
-) -> Iterator[_End]:
+def _token_ends(policy: RestartPolicy, credentials: Credentials, issue: datetime | None) -> Iterator[_End]:
+    claim, pushed = credentials.claim, credentials.refresh.confirmed if credentials.refresh else None
     # The submitted spec counts, not the one declared now.
     dies_with_its_tokens = isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself
-    if not dies_with_its_tokens or claim.lifetimes is None or issue is None:
+    if not dies_with_its_tokens or claim.credentials.lifetimes is None or issue is None:
         return
-    if refresh and refresh.confirmed and refresh.confirmed.until:
-        pushed = refresh.confirmed
-        yield _End(refresh.confirmed.until, HorizonReason.NOT_PUSHED, pushed.at, policy.plan_ratio)
+    if pushed and pushed.until:
+        yield _End(pushed.until, HorizonReason.NOT_PUSHED, pushed.at, policy.plan_ratio)
         yield from _service_tokens(policy, claim, issue)
         return
-    yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
+    hard = issue + claim.credentials.lifetimes.max_lifetime
+    yield _End(hard, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
     yield from (*_pushable_tokens(policy, claim, issue), *_service_tokens(policy, claim, issue))
-    if not renewed:
-        yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
+    if not credentials.look.renewed:
+        hard = issue + claim.credentials.lifetimes.renew_interval
+        yield _End(hard, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
 
 
-def _limits(
-    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, time_left: timedelta | None
-) -> Iterator[_End]:
-    since = issue or claim.claimed_at
-    if time_left is not None:
-        yield _End(now + time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
+def _limits(policy: RestartPolicy, credentials: Credentials, issue: datetime | None, now: datetime) -> Iterator[_End]:
+    since = issue or credentials.claim.claimed_at
+    if credentials.time_left is not None:
+        yield _End(now + credentials.time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
     if policy.max_age is not None:
         yield _End(since + policy.max_age, HorizonReason.POLICY_MAX_AGE, since, policy.plan_ratio)
 
 
 def _service_tokens(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
     """Yield the ends of the launch's tokens that nobody replaces in a job without a keytab."""
-    for token, life in known_lives(claim.tokens or ()):
+    for token, life in known_lives(claim.credentials.tokens or ()):
         if not is_pushed(token):
             yield _End(since + life, HorizonReason.SERVICE_TOKEN, since, policy.plan_ratio, str(token))
 
 
 def _pushable_tokens(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
     """Yield the ends of the tokens that a push replaces: other nameservices and KMSs have lifetimes of their own."""
-    for token, life in known_lives(claim.tokens or ()):
+    for token, life in known_lives(claim.credentials.tokens or ()):
         if is_pushed(token):
             yield _End(since + life, HorizonReason.TOKEN_MAX_LIFETIME, since, policy.plan_ratio, str(token))
 
 
-def _rotated(claim: Claim, key_at_hand: KeyVersion | None) -> bool:
-    return claim.key is not None and key_at_hand is not None and key_at_hand.succeeds(claim.key)
-
-
-def _rotation(
-    policy: RestartPolicy,
-    claim: Claim,
-    issue: datetime | None,
-    now: datetime,
-    key_at_hand: KeyVersion | None,
-    ratio: float,
-    told: tuple[TokenRound, ...],
-) -> Iterator[_End]:
+def _rotation(policy: RestartPolicy, credentials: Credentials, issue: datetime | None, now: datetime) -> Iterator[_End]:
     """Yield the end that a rotated key brings. The rotation is assumed to be when the keytab at hand was written. As an
     export may come long after it, and the end then sooner than we can know, the restart is planned as soon as the
     fleet's spread allows. Rounds are counted from the last one that the driver told; without any, from the issue."""
-    if key_at_hand is None or not _rotated(claim, key_at_hand):
+    claim, look, key = credentials.claim, credentials.look, credentials.rotated
+    if key is None or isinstance(claim.spec, UnknownSpec) or claim.credentials.lifetimes is None or issue is None:
         return
-    if isinstance(claim.spec, UnknownSpec) or claim.lifetimes is None or issue is None:
-        return
-    rotated = min(max(key_at_hand.stamped or issue, issue), now)
-    interval = claim.lifetimes.renew_interval
-    rounds = RenewalRounds(issue, interval, ratio, policy.adopt_margin)
-    if told and not told[-1].is_last:
-        rounds = RenewalRounds(told[-1].at, interval, ratio)
+    rotated = min(max(key.stamped or issue, issue), now)
+    interval = claim.credentials.lifetimes.renew_interval
+    rounds = RenewalRounds(issue, interval, look.renewal_ratio, policy.adopt_margin)
+    if look.rounds and not look.rounds[-1].is_last:
+        rounds = RenewalRounds(look.rounds[-1].at, interval, look.renewal_ratio)
     loss = key_loss(rounds, rotated, rotated)
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 
 
-def _renewal_ended(
-    claim: Claim, issue: datetime | None, rounds: tuple[TokenRound, ...], ratio: float
-) -> Iterator[_End]:
+def _renewal_ended(credentials: Credentials, issue: datetime | None) -> Iterator[_End]:
     """Yield the end of the tokens that the driver had when it made its last round: one interval after their issue.
 
     The driver's first round may have got tokens without knowing their end, which nobody renews. The launch tokens would
     live on if it got none, but a log doesn't tell.
     """
-    last = last_round(rounds)
-    if last is None or claim.lifetimes is None or issue is None or not _makes_tokens(claim):
+    last, lifetimes = last_round(credentials.look.rounds), credentials.claim.credentials.lifetimes
+    if last is None or lifetimes is None or issue is None or not credentials.makes_tokens:
         return
-    interval = claim.lifetimes.renew_interval
-    step = interval * ratio
+    interval = lifetimes.renew_interval
+    step = interval * credentials.look.renewal_ratio
     first = last.at - issue < step / 2
     hard = last.tokens_end or last.at + (interval if first else interval - step)
     yield _End(hard, HorizonReason.RENEWAL_ENDED, hard - interval, _LATE_PLAN)
 
 
 def _shorter_tokens(
-    policy: RestartPolicy,
-    claim: Claim,
-    known_round: datetime | None,
-    now: datetime,
-    interval_now: timedelta | None,
-    ratio: float,
+    policy: RestartPolicy, credentials: Credentials, issue: datetime | None, now: datetime
 ) -> Iterator[_End]:
     """Yield the end of the first tokens that don't last until the driver's next round.
 
     A driver measures the renew interval once (HadoopFSDelegationTokenProvider.tokenRenewalInterval). Whether its newest
     tokens are from before the change is not visible: of the two moments the earlier that is not past counts.
     """
-    if interval_now is None or claim.lifetimes is None or known_round is None or not _makes_tokens(claim):
+    look, lifetimes = credentials.look, credentials.claim.credentials.lifetimes
+    known_round, interval_now = look.rounds[-1].at if look.rounds else issue, look.renew_interval
+    if interval_now is None or lifetimes is None or known_round is None or not credentials.makes_tokens:
         return
-    step = claim.lifetimes.renew_interval * ratio
+    step = lifetimes.renew_interval * look.renewal_ratio
     if interval_now >= step:
         return
-    newest = RenewalRounds(known_round, claim.lifetimes.renew_interval, ratio).latest(now)
+    newest = RenewalRounds(known_round, lifetimes.renew_interval, look.renewal_ratio).latest(now)
     since = newest if newest + interval_now > now else newest + step
     yield _End(since + interval_now, HorizonReason.SHORTER_TOKENS, since, policy.plan_ratio)
-
-
-def _makes_tokens(claim: Claim) -> bool:
-    return isinstance(claim.spec, StreamSpec) and claim.spec.credentials.renews_itself
 
 
 def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, datetime]:

@@ -21,9 +21,10 @@ def logs_end(policy: RestartPolicy, claim: Claim | None, *, renewed: bool, privi
     `privileged` whether it makes others. Nodes that a job with a keytab reached later aggregate for longer.
     """
     issue = issued_at(claim, policy) if claim else None
-    if claim is None or claim.lifetimes is None or issue is None or privileged:
+    lifetimes = claim.credentials.lifetimes if claim else None
+    if claim is None or lifetimes is None or issue is None or privileged:
         return None
-    return issue + (claim.lifetimes.max_lifetime if renewed else claim.lifetimes.renew_interval)
+    return issue + (lifetimes.max_lifetime if renewed else lifetimes.renew_interval)
 
 
 def must_be_fetched(policy: StopPolicy, ends: datetime | None, now: datetime) -> bool:

@@ -19,7 +19,7 @@ from airflow_kstream.model.streams.observation import Observation, application_o
 from airflow_kstream.model.streams.plan import Push, Revoke
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RefreshPolicy
-from airflow_kstream.model.streams.token_push import Pushes, Refreshed, TokenPush
+from airflow_kstream.model.streams.token_push import Pushes, RefreshStatus, TokenPush
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 
 # Pushing more often would buy minutes of tolerance with a task a minute.
@@ -67,16 +67,15 @@ def is_refreshed(claim: Claim) -> bool:
         claim.submitted_by_us
         and isinstance(submitted, StreamSpec)
         and submitted.credentials.refresh
-        # The driver's part is Python.
-        and submitted.application.endswith(".py")
+        and submitted.takes_tokens
     )
 
 
 def push_interval(policy: RefreshPolicy, claim: Claim) -> timedelta | None:
     """Return the pause between two pushes; None if no pause would meet `tolerate_absence`."""
-    if claim.lifetimes is None:
+    if claim.credentials.lifetimes is None:
         return None
-    renewed_for = claim.lifetimes.renew_interval
+    renewed_for = claim.credentials.lifetimes.renew_interval
     interval = min(renewed_for * policy.push_ratio, renewed_for - policy.tolerate_absence)
     return interval if interval >= renewed_for * _SHORTEST_SHARE else None
 
@@ -116,17 +115,17 @@ def _over(observation: Observation, generation: int) -> bool:
     return app.finished is None or observation.now - app.finished >= _LOGS_TAKE
 
 
-def refreshed(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> Refreshed | None:
+def refreshed(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> RefreshStatus | None:
     """Return how the tokens of the running generation stand, for people; None if nobody refreshes them."""
     claim = observation.claim
     refresh = refresh_of(spec, observation)
     if refresh is None or claim is None or not observation.any_alive or not is_refreshed(claim):
         return None
     known = observation.pushes
-    now, lifetimes = observation.now, claim.lifetimes
+    now, lifetimes = observation.now, claim.credentials.lifetimes
     last = known.pushed[-1] if known.pushed else None
     kept = lifetimes.renew_interval - refresh.interval if lifetimes and refresh.interval else None
-    return Refreshed(
+    return RefreshStatus(
         last=now - last.at if last else None,
         confirmed=now - refresh.confirmed.at if refresh.confirmed else None,
         due=ends.push - now if ends and ends.push else None,

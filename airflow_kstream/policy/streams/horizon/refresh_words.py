@@ -8,14 +8,14 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.stream import StreamSpec
 
 
-def refresh_words(spec: StreamSpec, clear: tuple[str, ...]) -> Iterator[str]:
+def refresh_words(spec: StreamSpec, clear: tuple[str, ...], served: str) -> Iterator[str]:
     """Yield what `refresh` does to this stream; nothing if it is off. `clear` are the ways on which its tokens can be
-    read by the network."""
+    read by the network, `served` the jobs that take fresh ones."""
     if not spec.credentials.refresh:
         return
-    if not spec.application.endswith(".py"):
+    if not spec.takes_tokens:
         yield (
-            "its tokens are not refreshed, because only PySpark jobs are served yet: it is restarted before they end, "
+            f"its tokens are not refreshed, because only {served} are served yet: it is restarted before they end, "
             "as without refresh; `kstream tokens push` gives its driver fresh ones by hand"
         )
         return

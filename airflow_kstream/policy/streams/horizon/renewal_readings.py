@@ -13,7 +13,7 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.renewal import LastRound, TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.spread import spread
+from airflow_kstream.policy.streams.horizon.jitter import spread
 
 # A round takes seconds; with a renew interval of minutes, a share of that.
 _SETTLES, _SETTLES_SHARE = timedelta(minutes=6), 0.05
@@ -40,7 +40,7 @@ class Reading:
 def due(observation: Observation, before: Reading | None, *, at_once: bool) -> Reading | None:
     """Return the next reading of the stream's log; None if the stream makes no tokens, or its rounds can't be timed."""
     claim, app, now = observation.claim, observation.current, observation.now
-    if claim is None or claim.lifetimes is None or not isinstance(claim.spec, StreamSpec):
+    if claim is None or claim.credentials.lifetimes is None or not isinstance(claim.spec, StreamSpec):
         return None
     if app is None or app.state is not ApplicationState.RUNNING or app.started is None:
         return None
@@ -49,12 +49,12 @@ def due(observation: Observation, before: Reading | None, *, at_once: bool) -> R
     driver = f"{claim.nonce} {app.logs_url}"
     if before is not None and before.driver == driver:
         return before
-    interval = claim.lifetimes.renew_interval
+    interval = claim.credentials.lifetimes.renew_interval
     settles = min(_SETTLES, interval * _SETTLES_SHARE)
     later = settles * (0.0 if at_once else spread(claim.nonce))
     first = app.started + settles
     at = now if at_once else max(now + later, first)
-    return Reading(driver, at, app.started, interval * observation.renewal_ratio, settles)
+    return Reading(driver, at, app.started, interval * observation.credentials.renewal_ratio, settles)
 
 
 def after_reading(reading: Reading, rounds: tuple[TokenRound, ...], now: datetime) -> Reading:

@@ -130,7 +130,7 @@ class ClusterSight:
     answers_since: float | None = None
 
     def saw(self, now: float) -> ClusterSight:
-        # One stream that fails now and then is no silence of the servers.
+        # One stream that fails now and then is not silence of the servers.
         silent = self.failing_since is not None and now - self.failing_since > _ALONE
         answers = now if silent else self.answers_since
         return replace(self, seen=now, failing_since=None, unreachable_since=None, wakings=0, answers_since=answers)
@@ -138,7 +138,7 @@ class ClusterSight:
     def failed(self, now: float, sight: Sight) -> ClusterSight:
         """Return the sight after a stream's failed look: the event begins when failures have lasted for its patience.
 
-        A trouble of one stream alone is no failure of the cluster, but its task too may have to wait for its turn.
+        A trouble of one stream alone is not a failure of the cluster, but its task too may have to wait for its turn.
         """
         after = self._failed(now, sight.patience) if sight.shared else self
         if not (_staggered(after, now) and _reason(sight, after, now)):
@@ -175,7 +175,7 @@ def reason_to_wake(sight: Sight, cluster: ClusterSight, now: float) -> str:
 def _reason(sight: Sight, cluster: ClusterSight, now: float) -> str:
     """Return why a stream's task would be woken now if it did not have to wait for its turn.
 
-    What another watcher left is no reason before this one has failed for a minute itself.
+    What another watcher left is not a reason before this one has failed for a minute itself.
     """
     if sight.failing_since is None or (not sight.confirmed and sight.failing_for(now) < _ALONE):
         return ""

@@ -100,7 +100,7 @@ def verified(observation: Observation) -> bool:
 
 
 def works(policy: FailurePolicy, observation: Observation) -> bool:
-    """Return whether the generation committed, or runs for so long that its source may just bring nothing."""
+    """Return whether the generation committed, or has run long enough that its source may just bring nothing."""
     claim, app = observation.claim, observation.current
     lives = observation.now - claim.claimed_at if claim else timedelta()
     runs = app is not None and app.state is ApplicationState.RUNNING
@@ -190,7 +190,7 @@ def _of_dstreams(point: Checkpoint, now: datetime) -> Heartbeat | None:
         return None
     age = now - point.dstreams
     written = f"{point.path} is a checkpoint of DStreams, written {format_duration(age)} ago"
-    return Heartbeat(Pulse.UNKNOWN, age, f"{written}: their batches are not watched, only Structured Streaming's")
+    return Heartbeat(Pulse.UNKNOWN, age, f"{written}: their batches are not watched")
 
 
 def _nowhere(
@@ -248,7 +248,7 @@ def _between_batches(policy: HeartbeatPolicy, point: Checkpoint, now: datetime, 
 
 def _advanced(point: Checkpoint, claim: Claim) -> bool:
     """Return True if it moved on since the claim; if its position then is unknown, if its last commit is newer."""
-    if Missing.POSITIONS in claim.missing:
+    if Missing.POSITIONS in claim.file.missing:
         return point.last_commit is not None and point.last_commit > claim.claimed_at
     before = claim.position_of(point.path) or Position(None, -1, -1)
     anew = before.query is not None and point.query is not None and point.query != before.query

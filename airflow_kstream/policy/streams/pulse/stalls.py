@@ -27,7 +27,7 @@ _DAY = timedelta(days=1)
 _LASTS = 3.0
 
 
-class Finding(StrEnum):
+class StallFinding(StrEnum):
     """The word of two examinations. UNCERTAIN: it has to be so once more."""
 
     HANGS = "hangs"
@@ -62,7 +62,7 @@ def restarted_in_vain(observation: Observation) -> str:
 
 
 def step_for_stall(
-    spec: StreamSpec, observation: Observation, settled: Settled, stall: Stall, found: Finding | None
+    spec: StreamSpec, observation: Observation, settled: Settled, stall: Stall, found: StallFinding | None
 ) -> Step:
     """Return the step for a stream of which a watcher concluded this stall; `settled` where it is none any longer.
 
@@ -80,19 +80,19 @@ def step_for_stall(
         return settled
     if found is None:
         return Examine(now, app, f"{now}: what hangs?")
-    if found is Finding.HANGS:
+    if found is StallFinding.HANGS:
         return Stop(observation.generation, app.id, f"{now}, and hangs", preflight=True, hung=now)
     return settled
 
 
-def finding(before: Examination | None, now: Examination) -> Finding:
+def finding(before: Examination | None, now: Examination) -> StallFinding:
     """Return what this examination shows after the one `before`, of whatever batch that was."""
     again = before if before is not None and before.stall.is_same(now.stall) else None
     apart = again is not None and now.at - again.at >= now.stall.limit * CONFIRMS
     if now.moves or (again and again.progress and now.progress and again.progress != now.progress):
-        return Finding.MOVES
+        return StallFinding.MOVES
     if now.dumped and not now.hangs:
-        return Finding.MOVES
+        return StallFinding.MOVES
     long_enough = now.stall.lasts >= now.stall.limit * _LASTS
     alike = again is not None and again.dumped == now.dumped
-    return Finding.HANGS if apart and alike and long_enough else Finding.UNCERTAIN
+    return StallFinding.HANGS if apart and alike and long_enough else StallFinding.UNCERTAIN

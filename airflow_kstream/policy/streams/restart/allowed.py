@@ -15,6 +15,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.airflow_options import notifiers_of
+from airflow_kstream.model.streams.spark_conf import DOWNLOADS, files_in_conf, redefined_schemes
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -24,16 +25,6 @@ _ELSEWHERE = frozenset(
     {"hdfs", "viewfs", "webhdfs", "swebhdfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs"}
     | {"adl", "o3fs", "ofs"}
 )
-# Confs of files that the client ships, and of what it downloads and loads itself (SparkSubmit's child class path).
-_CONFS_OF_FILES = re.compile(
-    r"spark\.(jars|archives|yarn\.jars|yarn\.archive|yarn\.dist\.(files|jars|archives|pyFiles)"
-    r"|jars\.(packages|repositories|ivy|ivySettings))"
-)
-_MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
-# With it, the client downloads also what lies elsewhere, and loads jars of it.
-_DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
-# What a scheme means is a setting, too: fs.hdfs.impl may be Hadoop's filesystem of local files.
-_MEANING = re.compile(r"spark\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
 _FILE = "file:"
 
 
@@ -127,12 +118,10 @@ def _secrets(spec: StreamSpec) -> Iterator[str]:
 
 
 def _files(spec: StreamSpec) -> Iterator[str]:
-    redefined = {scheme[1].lower() for key in spec.conf if (scheme := _MEANING.fullmatch(key))}
-    elsewhere: frozenset[str] = frozenset() if _DOWNLOADS in spec.conf else _ELSEWHERE - redefined
-    deploy, confs = spec.deploy, spec.plain_conf.items()
+    elsewhere = frozenset[str]() if DOWNLOADS in spec.conf else _ELSEWHERE - redefined_schemes(spec.conf)
+    deploy = spec.deploy
     named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
-    named += [part.strip() for key, value in confs if _CONFS_OF_FILES.fullmatch(key) for part in value.split(",")]
-    named += [value.strip() for key, value in confs if _MOUNTS.fullmatch(key) and ":" in value]
+    named += files_in_conf(spec.plain_conf)
     yield from (path for name in named if name and (path := _file(name, elsewhere)))
 
 

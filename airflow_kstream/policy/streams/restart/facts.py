@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.generation_facts import GenerationFacts, Progress
+from airflow_kstream.model.streams.generation_facts import ClaimFacts, GenerationFacts, Progress, TokenFacts
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -21,17 +21,21 @@ _DIGITS = 3
 def facts_of(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> GenerationFacts:
     """Return what pages show of the newest generation, beyond the verdict on it."""
     claim = observation.claim
-    lifetimes = claim.lifetimes if claim else None
+    lifetimes = claim.credentials.lifetimes if claim else None
     return GenerationFacts(
         generation=observation.generation,
-        claimed=claim.claimed_at if claim else None,
-        claimed_by=claim.claimed_by if claim else "",
-        reason=claim.reason if claim else "",
-        adopted=bool(claim and claim.adopted),
-        credentials=_credentials(claim),
-        issued=issued_at(claim, spec.restart) if claim else None,
-        renew_interval=lifetimes.renew_interval if lifetimes else None,
-        max_lifetime=lifetimes.max_lifetime if lifetimes else None,
+        claim=ClaimFacts(
+            claimed=claim.claimed_at if claim else None,
+            claimed_by=claim.claimed_by if claim else "",
+            reason=claim.reason if claim else "",
+            adopted=bool(claim and claim.adoption.application),
+        ),
+        tokens=TokenFacts(
+            credentials=_credentials(claim),
+            issued=issued_at(claim, spec.restart) if claim else None,
+            renew_interval=lifetimes.renew_interval if lifetimes else None,
+            max_lifetime=lifetimes.max_lifetime if lifetimes else None,
+        ),
         horizon=ends,
         desired=observation.desired,
         evidence=f"{observation.stream.folder}/{EVIDENCE_FOLDER}",

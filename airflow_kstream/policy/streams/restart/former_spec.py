@@ -7,16 +7,13 @@ is tried again when it changes, or after a person's `restart` or `start`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from airflow_kstream.model.streams.generation import Claim, FailedSpec, Missing, Position
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.plan import FormerSpec
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.ends.after_end import recorded_end
 
 # Whatever was submitted, these ends would have come.
 _NO_FAULT_OF_THE_SPEC = {EndKind.PREEMPTED, EndKind.NODE_LOST, EndKind.KILLED, EndKind.LIFETIME, EndKind.DONE}
@@ -40,7 +37,7 @@ def may_go_back(ends: Sequence[PastEnd]) -> bool:
 
 def committed(claim: Claim, later: Claim) -> bool:
     """Return whether a generation committed, by the positions at its own claim and at the next one."""
-    if not later.positions or Missing.POSITIONS in claim.missing | later.missing:
+    if not later.positions or Missing.POSITIONS in claim.file.missing | later.file.missing:
         return False
     return all(_moved_on(claim.positions.get(path), position) for path, position in later.positions.items())
 
@@ -49,33 +46,11 @@ def why_it_stays(spec: StreamSpec, former: Claim) -> str:
     """Return why the spec of a former claim can't take the place of this one; empty if it can."""
     if isinstance(former.spec, UnknownSpec):
         return former.doubt
-    if not former.copied:
+    if not former.file.copied:
         return f"no supervisor kept the declaration that generation {former.generation} was submitted with"
     if former.spec.checkpoints != spec.checkpoints:
         return f"generation {former.generation} wrote other checkpoints"
     return ""
-
-
-def former_spec(spec: StreamSpec, observation: Observation) -> FormerSpec | None:
-    """Return the spec that the next generation is submitted with in place of the declared one; None if with that."""
-    claim, end, declared = observation.claim, recorded_end(observation), fingerprint(spec)
-    if claim is None or claim.generation != observation.generation:
-        return None
-    if failed := failed_spec(spec, observation):
-        return FormerSpec(claim.generation, failed)
-    if end is None or not end.back_to or claim.spec_fingerprint != declared or _spoken(observation, end.at):
-        return None
-    return FormerSpec(end.back_to, FailedSpec(declared, claim.generation))
-
-
-def failed_spec(spec: StreamSpec, observation: Observation) -> FailedSpec | None:
-    """Return the failure of the declared spec if the newest generation was submitted in its place, None otherwise."""
-    claim = observation.claim
-    failed = claim.instead_of if claim else None
-    if claim is None or failed is None or failed.fingerprint != fingerprint(spec):
-        return None
-    asked = observation.desired.restarts(claim.generation)
-    return None if asked or _spoken(observation, claim.claimed_at) else failed
 
 
 def words_of(former: FormerSpec) -> str:
@@ -87,10 +62,9 @@ def words_of(former: FormerSpec) -> str:
     )
 
 
-def failed_spec_words(spec: StreamSpec, observation: Observation) -> str:
+def failed_spec_words(stream: str, failed: FailedSpec | None) -> str:
     """Say that what runs is not what is declared, and what to do; empty if it is, or may soon be."""
-    failed = failed_spec(spec, observation)
-    return f"{instead_of_words(failed)}; `kstream streams restart {spec.name}` tries it again" if failed else ""
+    return f"{instead_of_words(failed)}; `kstream streams restart {stream}` tries it again" if failed else ""
 
 
 def instead_of_words(failed: FailedSpec) -> str:
@@ -104,8 +78,3 @@ def _moved_on(before: Position | None, after: Position) -> bool:
     if before is None:
         return False
     return after.commit > before.commit and before.query in {None, after.query}
-
-
-def _spoken(observation: Observation, since: datetime) -> bool:
-    """Return whether a person spoke after that. Both are the NameNode's times."""
-    return observation.desired.at is not None and observation.desired.at >= since

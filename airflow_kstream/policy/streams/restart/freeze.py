@@ -1,4 +1,4 @@
-"""The brake of a cluster: what a supervisor may do while a person has frozen it.
+"""The freeze of a cluster: what a supervisor may do while a person has frozen it.
 
 Nothing that changes the world, without exceptions: no submission, no stop, no kill, and no fence is taken, not even to
 finish a stop that was begun before. Its marker stands, so a driver that obeys it may still end by itself; then the
@@ -21,7 +21,7 @@ from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Push, Revoke
 _CHANGES = (GiveUp, Kill, Push, Revoke, Stop, Submit)
 
 
-def braked(step: Step, observation: Observation) -> Step:
+def held_by_freeze(step: Step, observation: Observation) -> Step:
     """Return the step, or what is left of it while the cluster is frozen: to watch, and to say what waits."""
     if not isinstance(step, _CHANGES) or not observation.frozen:
         return step

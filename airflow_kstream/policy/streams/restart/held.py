@@ -25,7 +25,7 @@ def left_as(observation: Observation) -> str:
 
 
 def restarts_from(plan: datetime, word: datetime | None) -> datetime:
-    """Return from when on a restart for `plan` may come: not before a person's last `word`, which may end a hold."""
+    """Return when a restart for `plan` may come: not before a person's last order at `word`, which may end a hold."""
     return max(plan, word) if word else plan
 
 

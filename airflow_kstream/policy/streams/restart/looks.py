@@ -44,5 +44,7 @@ def _signs(observation: Observation) -> Iterator[Sign]:
     yield Sign(
         SignKind.QUIET, tuple((point.path, point.position, point.last_move) for point in observation.checkpoints)
     )
-    if observation.containers:
-        yield from (Sign(SignKind.LOST, report.node) for report in observation.containers.reports if report.cut_off)
+    if observation.yarn.containers:
+        yield from (
+            Sign(SignKind.LOST, report.node) for report in observation.yarn.containers.reports if report.cut_off
+        )

@@ -32,12 +32,12 @@ from airflow_kstream.policy.streams.ends.after_end import (
 )
 from airflow_kstream.policy.streams.ends.death import Dead, death, ran, unwritten
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
-from airflow_kstream.policy.streams.horizon.horizon import horizon
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, refresh_of
-from airflow_kstream.policy.streams.restart.former_spec import failed_spec, former_spec, words_of
-from airflow_kstream.policy.streams.restart.freeze import braked
+from airflow_kstream.policy.streams.restart.former_spec import words_of
+from airflow_kstream.policy.streams.restart.freeze import held_by_freeze
 from airflow_kstream.policy.streams.restart.held import left_as
-from airflow_kstream.policy.streams.restart.spec_change import DECLARED_SPEC_CHANGED, spec_change
+from airflow_kstream.policy.streams.restart.spec_change import DECLARED_SPEC_CHANGED, SpecChange
 
 # The states in which a stream is as it should be, and what an ended generation left is looked after.
 _TIDY = {Phase.RUNNING, Phase.STOPPED}
@@ -57,7 +57,7 @@ def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mo
     left_alone = observation.claim is not None and observation.claim.foreign
     if isinstance(step, Settled) and step.phase in _TIDY and not left_alone:
         step = due_revocation(observation) or step
-    return braked(step, observation)
+    return held_by_freeze(step, observation)
 
 
 def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
@@ -71,10 +71,10 @@ def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode:
         return left_alone
     for app in _intruders(observation):
         return Kill(app.id, f"only one application of generation {observation.generation} may write the checkpoint")
-    current = observation.current
+    current, change = observation.current, SpecChange(spec, observation)
     if current and current.alive:
-        return _living(spec, observation, current, looks)
-    return _dead(spec, observation, looks, mode)
+        return _living(change, current, looks)
+    return _dead(change, looks, mode)
 
 
 def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
@@ -83,15 +83,10 @@ def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
         return None
     return horizon(
         spec.restart,
-        observation.claim,
+        Credentials(
+            observation.claim, observation.credentials, observation.yarn.time_left, refresh_of(spec, observation)
+        ),
         observation.now,
-        observation.time_left,
-        observation.key_at_hand,
-        observation.renewal_ratio,
-        renewed=observation.renewed,
-        rounds=observation.rounds,
-        renew_interval=observation.renew_interval,
-        refresh=refresh_of(spec, observation),
     )
 
 
@@ -106,7 +101,7 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
         return Settled(Phase.STOPPED, f"{_stopped(spec, observation)}; {why}")
     if app is None and observation.now < claim.claimed_at + spec.submit.ttl:
         return Settled(Phase.STARTING, f"its application may still arrive; {why}")
-    upgrade = "; start it where it was claimed, or upgrade this program" if claim.age is Age.NEWER else ""
+    upgrade = "; start it where it was claimed, or upgrade this program" if claim.file.age is Age.NEWER else ""
     return Refuse(f"no application of it runs, and {why}{upgrade}")
 
 
@@ -116,9 +111,10 @@ def _intruders(observation: Observation) -> list[Application]:
     return [app for _, app in observation.applications if app.alive and (keep is None or app.id != keep.id)]
 
 
-def _living(spec: StreamSpec, observation: Observation, app: Application, looks: Looks) -> Step:
+def _living(change: SpecChange, app: Application, looks: Looks) -> Step:
+    spec, observation = change.spec, change.observation
     ends = horizon_of(spec, observation)
-    why = _reason_to_stop(spec, observation, ends)
+    why = _reason_to_stop(change, ends)
     if why:
         begun = stop_marker(observation.generation) in observation.files
         forced = ends is not None and ends.forced(observation.now)
@@ -133,11 +129,11 @@ def _living(spec: StreamSpec, observation: Observation, app: Application, looks:
     return Settled(Phase.STARTING, f"{app.id} is {app.state}")
 
 
-def _reason_to_stop(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> str | None:
+def _reason_to_stop(change: SpecChange, ends: Horizon | None) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
-    number, desired, claim = observation.generation, observation.desired, observation.claim
-    tried = failed_spec(spec, observation) is not None
-    changed = spec.on_change is OnChange.RESTART and not tried and spec_change(spec, claim).change is Change.CHANGED
+    observation = change.observation
+    number, desired, wanted = observation.generation, observation.desired, change.spec.on_change is OnChange.RESTART
+    changed = wanted and change.failed is None and change.difference.change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
@@ -187,7 +183,8 @@ def _stopped(spec: StreamSpec, observation: Observation) -> str:
     return f"it is stopped, as {_who(observation)} wants, until `kstream streams start {spec.name}`"
 
 
-def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
+def _dead(change: SpecChange, looks: Looks, mode: Mode) -> Step:
+    spec, observation = change.spec, change.observation
     app, number = observation.current, observation.generation
     if app is None and (pending := _arrival_pending(spec, observation, looks)):
         return pending
@@ -196,7 +193,7 @@ def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) 
     if (
         app is None
         and observation.claim
-        and Missing.ADOPTED in observation.claim.missing
+        and Missing.ADOPTED in observation.claim.file.missing
         and not _accepted(observation)
     ):
         return Refuse(
@@ -205,17 +202,18 @@ def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) 
             f"tells the ID); if none does, let generation {number + 1} follow with `kstream streams accept SPEC.yaml`"
         )
     if number == 0:
-        return _submit_once_dead(spec, observation, looks, "its first generation")
+        return _submit_once_dead(change, looks, "its first generation")
     if why := _planned_end(observation):
-        return _submit_once_dead(spec, observation, looks, why)
-    return _after_an_end(spec, observation, looks, mode)
+        return _submit_once_dead(change, looks, why)
+    return _after_an_end(change, looks, mode)
 
 
-def _after_an_end(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
+def _after_an_end(change: SpecChange, looks: Looks, mode: Mode) -> Step:
     """Return the step after an end that nobody planned. A job that succeeded says itself that it is done.
 
     Who starts it all the same does so at a pace: it may succeed every minute.
     """
+    spec, observation = change.spec, change.observation
     app, number, ends = observation.current, observation.generation, horizon_of(spec, observation)
     past_horizon = ends is not None and ends.passed(ended_by(observation))
     if app and app.succeeded and not past_horizon and mode is Mode.WATCH and not recorded_end(observation):
@@ -223,7 +221,7 @@ def _after_an_end(spec: StreamSpec, observation: Observation, looks: Looks, mode
     if pause := pause_after_end(spec, observation, past_horizon=past_horizon):
         return pause
     why = f"generation {number} ended past its horizon" if past_horizon else reason_to_follow(observation)
-    return _submit_once_dead(spec, observation, looks, why)
+    return _submit_once_dead(change, looks, why)
 
 
 def _arrival_pending(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
@@ -270,11 +268,12 @@ def _planned_end(observation: Observation) -> str | None:
 
 def _accepted(observation: Observation) -> bool:
     """Return True if a person let the next generation follow, knowing what became of this one."""
-    return observation.accepted is not None
+    return observation.folder.accepted is not None
 
 
-def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, why: str) -> Step:
+def _submit_once_dead(change: SpecChange, looks: Looks, why: str) -> Step:
     """Submit the next generation once nothing of the last one can still write, and the checkpoints are its own."""
+    spec, observation = change.spec, change.observation
     if doubt := position_doubt(observation, looks):
         return Refuse(doubt)
     verdict = death(spec, observation, looks)
@@ -282,16 +281,16 @@ def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, 
         return verdict
     if fence := _standing_fence(observation):
         return GiveUp(observation.generation, fence, f"{verdict.proof}, and its application must not arrive late")
-    former = former_spec(spec, observation)
-    return Submit(observation.next_generation, "; ".join(_words(spec, observation, why, verdict)), former)
+    return Submit(observation.next_generation, "; ".join(_words(change, why, verdict)), change.former)
 
 
-def _words(spec: StreamSpec, observation: Observation, why: str, verdict: Dead) -> Iterator[str]:
+def _words(change: SpecChange, why: str, verdict: Dead) -> Iterator[str]:
+    spec, observation = change.spec, change.observation
     yield why
     if observation.generation:
         yield verdict.proof
-    if former := former_spec(spec, observation):
-        yield words_of(former)
+    if change.former:
+        yield words_of(change.former)
     for point in unwritten(spec, observation):
         yield f"{point.path} has no file, so nothing of it is watched: is it the folder that the job writes?"
 

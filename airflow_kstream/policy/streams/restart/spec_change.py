@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
-from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.generation import Claim, FailedSpec
+from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.spec_fingerprint import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.ends.after_end import recorded_end
 
 # The reason of a restart with `on_change: restart`.
 DECLARED_SPEC_CHANGED = "the declared spec changed"
@@ -18,8 +22,11 @@ _DUEL = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class SpecChange:
-    """A change of the spec. `fields` (dotted) differ, as far as they can be compared; `doubt`: why it is UNKNOWN."""
+class SpecDifference:
+    """A difference between the declared spec and the one that runs.
+
+    `fields` (dotted) differ, as far as they can be compared; `doubt`: why it is UNKNOWN.
+    """
 
     change: Change
     fields: tuple[str, ...] = ()
@@ -31,16 +38,57 @@ class SpecChange:
         return (self.doubt, *lines) if self.doubt else lines
 
 
-def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
-    """Compare the spec with the claim's. UNKNOWN is never a reason to restart anything."""
-    if claim is None or claim.adopted is not None:
-        return SpecChange(Change.NONE)
-    if isinstance(claim.spec, UnknownSpec) or not claim.submitted_by_us:
-        return SpecChange(Change.UNKNOWN, (), _doubt(claim.doubt))
-    kind = change(spec, claim.spec_fingerprint)
-    fields = differences(spec, claim.spec) if kind is not Change.NONE else ()
-    why = "the claim's fingerprint was made by another version" if kind is Change.UNKNOWN else ""
-    return SpecChange(kind, fields, _doubt(why) if why else "")
+@dataclass(frozen=True)
+class SpecChange:
+    """The declared spec beside those that were submitted: one for a decision, which finds each of its answers once."""
+
+    spec: StreamSpec
+    observation: Observation
+
+    @cached_property
+    def declared(self) -> str:
+        """Return the declared spec's fingerprint."""
+        return fingerprint(self.spec)
+
+    @cached_property
+    def difference(self) -> SpecDifference:
+        """Compare the declared spec with the newest claim's. UNKNOWN is never a reason to restart anything."""
+        claim = self.observation.claim
+        if claim is None or claim.adoption.application is not None:
+            return SpecDifference(Change.NONE)
+        if isinstance(claim.spec, UnknownSpec) or not claim.submitted_by_us:
+            return SpecDifference(Change.UNKNOWN, (), _doubt(claim.doubt))
+        kind = change(self.declared, claim.spec_fingerprint)
+        fields = differences(self.spec, claim.spec) if kind is not Change.NONE else ()
+        why = "the claim's fingerprint was made by another version" if kind is Change.UNKNOWN else ""
+        return SpecDifference(kind, fields, _doubt(why) if why else "")
+
+    @cached_property
+    def failed(self) -> FailedSpec | None:
+        """Return the failure of the declared spec if the newest generation was submitted in its place, else None."""
+        claim = self.observation.claim
+        failed = claim.instead_of if claim else None
+        if claim is None or failed is None or failed.fingerprint != self.declared:
+            return None
+        asked = self.observation.desired.restarts(claim.generation)
+        return None if asked or self._spoken(claim.claimed_at) else failed
+
+    @cached_property
+    def former(self) -> FormerSpec | None:
+        """Return the spec that is submitted next in place of the declared one; None if that is the declared one."""
+        claim, end = self.observation.claim, recorded_end(self.observation)
+        if claim is None or claim.generation != self.observation.generation:
+            return None
+        if self.failed:
+            return FormerSpec(claim.generation, self.failed)
+        if end is None or not end.back_to or claim.spec_fingerprint != self.declared or self._spoken(end.at):
+            return None
+        return FormerSpec(end.back_to, FailedSpec(self.declared, claim.generation))
+
+    def _spoken(self, since: datetime) -> bool:
+        """Return whether a person spoke after that. Both are the NameNode's times."""
+        spoken = self.observation.desired.at
+        return spoken is not None and spoken >= since
 
 
 def duel(spec: StreamSpec, claims: Sequence[Claim], now: datetime) -> str:
@@ -48,7 +96,7 @@ def duel(spec: StreamSpec, claims: Sequence[Claim], now: datetime) -> str:
 
     `claims` are the newest ones, the running generation's first. The running spec was replaced by the declared one
     within a day, and then replaced it in turn, so neither declaration will ever be content. One change and its
-    revert are no duel.
+    revert are not a duel.
     """
     ours = fingerprint(spec)
     # What runs in place of a declared spec was declared by nobody lately.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.spark_conf import STAGING, staging_elsewhere
+from airflow_kstream.model.streams.spark_conf import misplaced_staging
 from airflow_kstream.model.streams.stream import StreamSpec
 
 _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
@@ -21,10 +21,8 @@ def require_submittable(spec: StreamSpec, cluster: Cluster) -> None:
     """
     spec.checked()
     require_watchable(spec, cluster)
-    for where, conf in (("conf", spec.conf), (f"spark_conf of connection {cluster.name}", cluster.spark_conf)):
-        if elsewhere := staging_elsewhere(conf, cluster.default_fs):
-            why = f"{STAGING} lies on {elsewhere}; allowed is {cluster.default_fs}, on which its fence is used in place"
-            raise InvalidInput(f"{where}: {why}", tried=f"check {spec.name} against {cluster.name}")
+    for error in misplaced_staging(spec.conf, cluster):
+        raise InvalidInput(error, tried=f"check {spec.name} against {cluster.name}")
 
 
 def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
@@ -38,7 +36,7 @@ def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
 
 
 def is_watchable(checkpoint: str, cluster: Cluster) -> bool:
-    """Return True if it is on the filesystem whose NameNodes we ask. The claim of an earlier version may name another.
+    """Return True if it is on the filesystem whose NameNodes we ask. A claim may name another, which was ours.
 
     Its path without the filesystem would be a folder of ours that has nothing to do with it.
     """

@@ -20,7 +20,7 @@ _ROUND = re.compile(
     r" and the ratio [\d.E-]{1,24},? and current time (?P<at>\d{1,15})"
 )
 _EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-# Without any token whose end is known, the next renewal is Long.MaxValue (SPARK-37787). No token lives for so long.
+# Without any token whose end is known, the next renewal is Long.MaxValue (SPARK-37787). No token lives that long.
 _NEVER = timedelta(days=10 * 365)
 
 

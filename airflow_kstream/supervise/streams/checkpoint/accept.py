@@ -1,4 +1,4 @@
-"""A person's word that a stream may start from its checkpoints as they are."""
+"""A person's permission that a stream may start from its checkpoints as they are."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.streams.checkpoint_owner import Said, Word
+from airflow_kstream.model.streams.checkpoint_owner import OwnerGrant, OwnerStatement
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Age, Claim, DesiredState
 from airflow_kstream.model.streams.observation import Observation
@@ -53,7 +53,7 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     again = bool(old) or _lost_its_claim(observation, app)
     if observation.current and observation.current.alive and not again:
         raise Conflict(f"the stream already runs {observation.current.id}", tried=tried)
-    if observation.claim and observation.claim.age is Age.NEWER:
+    if observation.claim and observation.claim.file.age is Age.NEWER:
         raise Conflict(
             f"generation {observation.claim.generation} is not ours to follow: {observation.claim.doubt}", tried=tried
         )
@@ -81,7 +81,7 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
         log.warning("%s: %s", spec.name, why)
     if others:
         keep_word_on_adopted(run, application_id, of_user)
-    own(run, observation, Said(Word.ADOPT, draft.reason, draft.generation))
+    own(run, observation, OwnerStatement(OwnerGrant.ADOPT, draft.reason, draft.generation))
     run.folder.repeat_former(observation.desired)
     # The driver goes by its number, so the claim of the earlier format makes way for one of the same number.
     run.folder.forget(old)
@@ -109,7 +109,7 @@ def _is_another_users(session: ClusterSession, app: Application, of_user: str, t
 
 def _may_arrive(spec: StreamSpec, observation: Observation, claim: Claim) -> bool:
     """Return False for the claim of a job that somebody else had submitted: it was running when it was claimed."""
-    if claim.fence not in observation.files or claim.adopted:
+    if claim.fence not in observation.files or claim.adoption.application:
         return False
     return claim.submitted_by_us or observation.now < claim.claimed_at + spec.submit.ttl
 
@@ -127,7 +127,7 @@ def _claimed(run: StreamRun, observation: Observation, claim: Claim) -> str:
 def _claim_of_earlier_format(observation: Observation, app: Application) -> tuple[str, ...]:
     """Return the file of the application's claim if it is of an earlier format; nothing otherwise."""
     claim, current = observation.claim, observation.current
-    if claim is None or claim.age is not Age.OLDER or current is None or current.id != app.id:
+    if claim is None or claim.file.age is not Age.OLDER or current is None or current.id != app.id:
         return ()
     return (claim_file(claim.generation),) if claim.generation == observation.generation else ()
 

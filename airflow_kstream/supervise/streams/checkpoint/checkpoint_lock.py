@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection
 from contextlib import suppress
@@ -23,11 +22,12 @@ from airflow_kstream.model.streams.checkpoint_owner import (
     OWNER_FOLDER,
     EntryFile,
     Owner,
+    OwnerGrant,
     Ownership,
-    Word,
     number_of_entry,
     owner_file,
 )
+from airflow_kstream.model.versioned import read_any, write
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import wrote_once
 from airflow_kstream.supervise.streams.folder.folder_owner import refused_by_owner
@@ -85,13 +85,12 @@ class CheckpointLock:
         path = f"{self.folder}/{owner_file(file.number)}"
         try:
             # Who wrote at the same moment as others withdraws.
-            fields = json.loads(just_listed(lambda: self._hdfs.read(path)))
+            version, fields = read_any(just_listed(lambda: self._hdfs.read(path)))
             entry = read_persisted(_Entry, fields)
-            version = int(fields.get("version", 1))
             owner = Owner(entry.stream, entry.state_dir, entry.filesystem)
             if not _is_owner(owner):
                 raise InvalidInput("it names no stream of a state_dir")
-        except (ValueError, RecursionError, TypeError, InvalidInput, Denied) as error:
+        except (InvalidInput, Denied) as error:
             raise _unread(path, file.author, error) from error
         return Ownership(
             number=file.number,
@@ -100,7 +99,7 @@ class CheckpointLock:
             since=file.since,
             by=printable(entry.by)[:_LONGEST_SHOWN],
             released=entry.released,
-            word=Word(entry.word) if entry.word in set(Word) else Word.NONE,
+            word=OwnerGrant(entry.word) if entry.word in set(OwnerGrant) else OwnerGrant.NONE,
             reason=entry.reason,
             generation=entry.generation,
             newer=version > VERSION,
@@ -114,7 +113,7 @@ class CheckpointLock:
         owner: Owner,
         *,
         released: bool = False,
-        word: Word = Word.NONE,
+        word: OwnerGrant = OwnerGrant.NONE,
         reason: str = "",
         generation: int = 0,
     ) -> None:
@@ -139,7 +138,7 @@ class CheckpointLock:
             reason=reason,
             generation=generation,
         )
-        text = json.dumps({"version": VERSION, **vars(entry), "checkpoint": self._checkpoint})
+        text = write(VERSION, {**vars(entry), "checkpoint": self._checkpoint})
         try:
             self._make()
             ours = wrote_once(self._hdfs, draft, f"{self.folder}/{name}", text)
@@ -189,15 +188,15 @@ def _entries(listed: Collection[FileStatus]) -> tuple[EntryFile, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.number, reverse=True))
 
 
-def _unread(path: str, author: str, error: Exception) -> KstreamError:
+def _unread(path: str, author: str, error: InvalidInput | Denied) -> KstreamError:
     whose = f"{path} of {author}" if author else path
     advice = "nothing is submitted to this checkpoint until somebody has repaired that file, or removed it: "
     if isinstance(error, Denied):
         return Denied(
             f"{whose} can't be read: {error.message.rstrip('.')}; {advice}{_removes(path)}", tried="read its owner"
         )
-    why = error.message if isinstance(error, InvalidInput) else "it is no JSON"
-    return InvalidInput(f"{whose} can't be understood: {why}; {advice}{_removes(path)}", tried="read its owner")
+    why = f"{whose} can't be understood: {error.message}"
+    return InvalidInput(f"{why}; {advice}{_removes(path)}", tried="read its owner")
 
 
 def _is_owner(owner: Owner) -> bool:

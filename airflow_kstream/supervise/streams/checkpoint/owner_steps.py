@@ -11,7 +11,7 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Phase, Settled, Stop
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
 from airflow_kstream.policy.streams.restart.spec_change import DECLARED_SPEC_CHANGED
-from airflow_kstream.supervise.streams.checkpoint.duel import require_no_duel
+from airflow_kstream.supervise.streams.checkpoint.double_declaration import require_no_duel
 from airflow_kstream.supervise.streams.checkpoint.ownership import (
     no_longer_declared,
     own,
@@ -27,7 +27,7 @@ from airflow_kstream.supervise.streams.look.observe import observe
 Record = Callable[[str, str], None]
 
 
-def before_stop(run: StreamRun, observation: Observation, step: Stop) -> None:
+def check_ownership_before_stop(run: StreamRun, observation: Observation, step: Stop) -> None:
     """Check, before a generation is stopped to be followed, that its successor may have its checkpoints.
 
     A forced restart is no exception: the declaration may name others than the running generation's.
@@ -41,7 +41,7 @@ def before_stop(run: StreamRun, observation: Observation, step: Stop) -> None:
     require_available(run, observation)
 
 
-def before_claim(run: StreamRun, observation: Observation, why: str, record: Record) -> None:
+def take_ownership_before_claim(run: StreamRun, observation: Observation, why: str, record: Record) -> None:
     """Own the declared checkpoints, and release those of the last generation that are no longer declared."""
     for path in own(run, observation):
         record(f"owns {path}", why)
@@ -49,7 +49,7 @@ def before_claim(run: StreamRun, observation: Observation, why: str, record: Rec
         record(f"released {path}", "it is no longer declared")
 
 
-def before_submission(run: StreamRun, claim: Claim) -> None:
+def check_ownership_before_submission(run: StreamRun, claim: Claim) -> None:
     """Check the owner again, now that the claim is there: a take-over writes its owner first, and then looks at claims.
 
     Raises Conflict: when somebody has given a checkpoint to another stream. The claim is then given up.
@@ -61,7 +61,7 @@ def before_submission(run: StreamRun, claim: Claim) -> None:
         raise
 
 
-def when_settled(
+def settle_ownership(
     run: StreamRun, observation: Observation, step: Settled, record: Record, tell: Callable[[str], None]
 ) -> str:
     """Own what runs and release what is stopped; return the reason if that was not possible.

@@ -6,17 +6,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from airflow_kstream.model.clusters.authors import Ground
-from airflow_kstream.model.clusters.authors import Standing as AuthorsStanding
+from airflow_kstream.model.clusters.authors import Ground, Standing
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.checkpoint_owner import NOTHING_SAID, EntryFile, Owner, Ownership, Record, Said, Word
+from airflow_kstream.model.streams.checkpoint_owner import (
+    NOTHING_SAID,
+    EntryFile,
+    Owner,
+    OwnerGrant,
+    Ownership,
+    OwnerStatement,
+    Record,
+)
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.authors import giving
-from airflow_kstream.policy.streams.checkpoint.ownership import Standing, counts, judge, not_its_users
+from airflow_kstream.policy.streams.checkpoint.ownership import Relation, counts, judge, not_its_users
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
@@ -33,7 +40,7 @@ class _Held:
     lock: CheckpointLock
     point: Checkpoint
     record: Record
-    standing: Standing
+    standing: Relation
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Reader:
                 continue
             yield entry
 
-    def _standings(self, lock: CheckpointLock, authors: Collection[str]) -> Mapping[str, AuthorsStanding]:
+    def _standings(self, lock: CheckpointLock, authors: Collection[str]) -> Mapping[str, Standing]:
         """Judge the authors of entries. Costs no request unless somebody unknown wrote."""
         state, supervisors = self.session.state, self.session.state.supervisors
         users = frozenset({state.user} if self.acting else ())
@@ -96,7 +103,7 @@ class Reader:
         _require_readable(lock, files)
         standings = self._standings(lock, {file.author for file in files})
         for file in files:
-            if standings[file.author] is AuthorsStanding.STRANGER:
+            if standings[file.author] is Standing.STRANGER:
                 continue
             entry = lock.read(file, standings[file.author])
             if entry.newer:
@@ -137,10 +144,10 @@ def require_available(run: StreamRun, observation: Observation) -> None:
 
     Raises Conflict: when another stream owns one, or one has data that nobody has given to this stream.
     """
-    _judged(run, observation.checkpoints, observation.claim, Word.NONE)
+    _judged(run, observation.checkpoints, observation.claim, OwnerGrant.NONE)
 
 
-def own(run: StreamRun, observation: Observation, said: Said = NOTHING_SAID) -> tuple[str, ...]:
+def own(run: StreamRun, observation: Observation, said: OwnerStatement = NOTHING_SAID) -> tuple[str, ...]:
     """Own every declared checkpoint, and return those that were taken now. All or none are taken.
 
     Raises Conflict: as `require_available`, or when another stream was quicker.
@@ -201,11 +208,11 @@ def no_longer_declared(run: StreamRun, claim: Claim | None) -> tuple[str, ...]:
     return tuple(path for path in claim.spec.checkpoints if plain_path(path) not in declared)
 
 
-def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said: Said) -> tuple[str, ...]:
+def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said: OwnerStatement) -> tuple[str, ...]:
     taken: list[str] = []
     try:
         for held in _judged(run, points, claim, said.word):
-            taken += () if held.standing is Standing.OWNED else _taken(run, held, claim, said)
+            taken += () if held.standing is Relation.OWNED else _taken(run, held, claim, said)
     except KstreamError:
         # A stream that can't have all of its checkpoints keeps none from others.
         with suppress(KstreamError):
@@ -214,28 +221,28 @@ def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said
     return tuple(taken)
 
 
-def _taken(run: StreamRun, held: _Held, claim: Claim | None, said: Said) -> tuple[str, ...]:
+def _taken(run: StreamRun, held: _Held, claim: Claim | None, said: OwnerStatement) -> tuple[str, ...]:
     """Take it, and return it; nothing if another supervisor of the same stream was quicker."""
     seen, us = held.record.numbers, owner_of(run)
     try:
         held.lock.give(seen, us, word=said.word, reason=said.reason, generation=said.generation)
     except Conflict:
-        if _held(run, held.point, claim, said.word).standing is not Standing.OWNED:
+        if _held(run, held.point, claim, said.word).standing is not Relation.OWNED:
             raise
         return ()
     return (held.point.path,)
 
 
-def _judged(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, word: Word) -> list[_Held]:
+def _judged(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, word: OwnerGrant) -> list[_Held]:
     """Judge all checkpoints, always in the same order, before the first is touched."""
     return [_held(run, point, claim, word) for point in sorted(points, key=lambda point: plain_path(point.path))]
 
 
-def _held(run: StreamRun, point: Checkpoint, claim: Claim | None, word: Word) -> _Held:
+def _held(run: StreamRun, point: Checkpoint, claim: Claim | None, word: OwnerGrant) -> _Held:
     """Judge one checkpoint. Raises Conflict: when the stream may not use it."""
     lock = CheckpointLock(run.session.hdfs, point.path)
     record = reader_of(run).record(lock)
     judgement = judge(owner_of(run), point, record, claim, word)
-    if judgement.standing is Standing.REFUSED:
+    if judgement.standing is Relation.REFUSED:
         raise Conflict(f"{point.path} {judgement.why}", tried=f"own the checkpoint of {run.spec.name}")
     return _Held(lock, point, record, judgement.standing)

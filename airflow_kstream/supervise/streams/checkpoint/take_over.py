@@ -14,7 +14,7 @@ from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.checkpoint_owner import Owner, Ownership, Record, Word
+from airflow_kstream.model.streams.checkpoint_owner import Owner, OwnerGrant, Ownership, Record
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -22,10 +22,10 @@ from airflow_kstream.policy.streams.checkpoint.ownership import entry_path, name
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.checkpoint.ownership import owner_of, reader_of
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.strangers import Numbered, TaggedApplications
+from airflow_kstream.supervise.streams.folder.tagged_applications import Numbered, TaggedApplications
 from airflow_kstream.supervise.streams.look.observe import observe
 
 
@@ -104,7 +104,7 @@ def take_over(
         if entry and not entry.released and entry.owner == owner_of(run) and _claimed(before, entry):
             continue
         said = "; ".join([reason or "no reason given", *checked])
-        lock.give(records[path].numbers, owner_of(run), word=Word.TAKE_OVER, reason=said)
+        lock.give(records[path].numbers, owner_of(run), word=OwnerGrant.TAKE_OVER, reason=said)
         _look_again(run, lock, former[path])
         taken.append(path)
     _accept_as_they_are(run, before, reason)
@@ -195,7 +195,7 @@ def _require_thawed(run: StreamRun, stream: StreamId) -> None:
     """Raises Conflict: when a person has frozen the cluster of this stream, or ours: then no fence is taken."""
     now = run.session.hdfs.now()
     for state_dir in sorted({stream.state_dir, run.cluster.state_dir}):
-        freeze = Brake(run.session.at(state_dir)).newest()
+        freeze = FreezeStore(run.session.at(state_dir)).newest()
         if freeze.holds(now):
             raise Conflict(f"every stream of {state_dir} is {freeze}", tried=_tried(run)).passing(not freeze.doubt)
 
@@ -215,7 +215,7 @@ def _all_applications(run: StreamRun, stream: StreamId, known: _Known) -> _Found
         if newest not in generations and not any(app.alive for _, app in found.own):
             submitted = claim if claim and claim.submitted_by_us else None
             age = run.session.hdfs.now() - submitted.claimed_at if submitted else timedelta.max
-            name = (claim.adopted if claim else None) or stream.generation_tag(newest)
+            name = (claim.adoption.application if claim else None) or stream.generation_tag(newest)
             run.session.yarn.confirm_absence(name, age, watch.recovery_wait)
         return found
 
@@ -225,10 +225,10 @@ def _all_applications(run: StreamRun, stream: StreamId, known: _Known) -> _Found
 def _listed(run: StreamRun, stream: StreamId, known: _Known) -> _Found:
     tagged = ((stream.generation_of(app.tags) or 0, app) for app in run.session.yarn.applications(stream.tag))
     applications, claim = list(tagged), known.claim
-    if claim and claim.adopted and all(app.id != claim.adopted for _, app in applications):
+    if claim and claim.adoption.application and all(app.id != claim.adoption.application for _, app in applications):
         # A job that somebody else submitted carries no tags of that stream.
         with suppress(NotFound):
-            applications.append((claim.generation, run.session.yarn.application(claim.adopted)))
+            applications.append((claim.generation, run.session.yarn.application(claim.adoption.application)))
     if known.tagged is None:
         return _Found(applications, ())
     session, ours = run.session.at(stream.state_dir), known.tagged

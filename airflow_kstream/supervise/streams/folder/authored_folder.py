@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.clients.hdfs.webhdfs import Listing
-from airflow_kstream.model.clusters.authors import CLOSING, Authored, Ground
+from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.streams.contract import claims, is_draft
@@ -50,7 +50,7 @@ class AuthoredFolder:
     def names(self) -> frozenset[str]:
         return frozenset(self.authored().counted)
 
-    def authored(self) -> Authored:
+    def authored(self) -> AuthoredFiles:
         """List the files with their owners: those that count, and those of strangers.
 
         Costs one request, unless somebody wrote who is unknown: then the folder is looked at, and listed once more.
@@ -61,19 +61,19 @@ class AuthoredFolder:
         owners, listing = self._owners()
         users, supervisors = self._users(owners), self.session.state.supervisors
         if not needs_ground(owners, supervisors, users):
-            return self._complete(Authored(owners, users=users), listing)
+            return self._complete(AuthoredFiles(owners, users=users), listing)
         ground = self._ground()
         owners, listing = self._owners()
         return self._complete(sorted_by_author(owners, supervisors, ground, self._users(owners)), listing)
 
-    def judged(self, owners: Mapping[str, str]) -> Authored:
+    def judged(self, owners: Mapping[str, str]) -> AuthoredFiles:
         """Sort files that were listed by what their authors count."""
         users, supervisors = self._users(owners), self.session.state.supervisors
         if not needs_ground(owners, supervisors, users):
-            return Authored(owners, users=users)
+            return AuthoredFiles(owners, users=users)
         return sorted_by_author(owners, supervisors, self._ground(), users)
 
-    def _complete(self, authored: Authored, listing: Listing) -> Authored:
+    def _complete(self, authored: AuthoredFiles, listing: Listing) -> AuthoredFiles:
         if set(listing.cut) & set(authored.counted.values()):
             words = f"{self._stream.folder}: {listing.words}; {_TOO_MANY}"
             raise InvalidInput(words, tried=f"look at stream {self._stream.name}", server=self._hdfs.servers)

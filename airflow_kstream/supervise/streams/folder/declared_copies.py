@@ -6,15 +6,15 @@ submitted as whom.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from airflow_kstream.model.clusters.own_folders import FolderKind
-from airflow_kstream.model.errors import Denied, KstreamError
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError
 from airflow_kstream.model.streams.contract import claims
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.versioned import read_any
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.copies import CopyFile, adopted_name, copy_name, written_copy
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
@@ -45,7 +45,8 @@ def keep_copy(run: StreamRun) -> str:
 def keep_word_on_adopted(run: StreamRun, application: str, user: str) -> None:
     """Keep a person's word that the application to be adopted runs as this user.
 
-    Raises Denied: when the connection's principal is no supervisor: its word on others' applications would not count.
+    Raises Denied: when the connection's principal is not a supervisor: its word on others' applications would not
+    count.
     """
     with _as_supervisor(run) as session:
         supervisors = session.state.look().supervisors
@@ -98,8 +99,8 @@ def _says(session: ClusterSession, path: str) -> object:
 
 
 def _spec_in(text: str) -> object:
-    with suppress(ValueError, RecursionError, AttributeError):
-        return json.loads(text).get("spec")
+    with suppress(InvalidInput):
+        return read_any(text)[1].get("spec")
     return None
 
 

@@ -1,12 +1,12 @@
 """The interface for engines: what the supervisor needs from the program that runs a stream on YARN.
 
 Everything else is the same for every engine: claims and fences in the stream's folder, tags, the next step, the
-horizon, kills. To add an engine, write one class with these methods and name it in `engine_of`.
+horizon, kills. CONTRIBUTING.md ("A new engine") says what to bring beside this protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,9 @@ from typing import Protocol
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.logs.thread_dump import DumpRound, Process, Stillness
 from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -24,19 +26,58 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StopResult:
     """An application that has ended, and the means that ended it, in words for people."""
 
     application: Application
     means: str
 
 
+@dataclass(frozen=True)
+class EngineWords:
+    """The engine's own words in sentences for people, and in names of files.
+
+    `leader` is the process in YARN's first container, which leads the others. `logs` are the files of its log: first
+    the job's own output, last what the engine itself writes. `refreshed` are the jobs that take fresh tokens.
+    """
+
+    leader: str
+    logs: tuple[str, ...]
+    refreshed: str
+
+
+class Examiner(Protocol):
+    """The look into one running application, whose threads are dumped a few times. It changes nothing."""
+
+    def dump(self) -> DumpRound:
+        """Dump the process that leads and those that work. It takes ten seconds at most.
+
+        Raises Denied, NotFound, Unavailable: when the application shows nothing.
+        """
+
+    def stillness(self) -> Stillness:
+        """Tell what stood still in all rounds so far; nothing in fewer than two."""
+
+
 class Engine(Protocol):
-    """The ten methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+    """The methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.
+
+    Example::
+
+        def restart(engine: Engine, session: ClusterSession, order: SubmissionOrder, step: Stop, folder: Path) -> None:
+            cluster, spec = session.cluster, order.spec
+            engine.preflight(cluster, spec)
+            if engine.stop_gracefully(session, spec, step, may_go_on=lambda: True):
+                submission = engine.submission(order)
+                engine.submit(submission, cluster, folder / "tickets", folder, spec.submit.timeout)
     """
+
+    @property
+    def words(self) -> EngineWords:
+        """Return the engine's own words."""
 
     def submission(self, order: SubmissionOrder) -> Submission:
         """Build the client's command line, each word with its reason. May ask the client what it is.
@@ -76,7 +117,7 @@ class Engine(Protocol):
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
-    ) -> Stopped | None:
+    ) -> StopResult | None:
         """End the application at a point where no work is lost, and wait for that as long as the spec allows.
 
         The generation's stop marker already exists. `may_go_on` is asked before each further means. Returns None when
@@ -93,4 +134,24 @@ class Engine(Protocol):
         """Return whether the ResourceManager renews the tokens with which the client submits the job."""
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
-        """Return the rounds of new tokens that a driver's log tells, oldest first."""
+        """Return the rounds of new tokens that the leader's log tells, oldest first."""
+
+    def token_filesystems(self, cluster: Cluster, spec: StreamSpec) -> tuple[str, ...]:
+        """Return the filesystems whose tokens the client gets at the submission, the cluster's own first."""
+
+    def uncounted_tokens(
+        self, cluster: Cluster, spec: StreamSpec, tokens: tuple[LaunchToken, ...] = ()
+    ) -> tuple[UncountedToken, ...]:
+        """Return the services whose tokens may end before the horizon, as far as the spec or its launch name them."""
+
+    def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
+        """Return the processes of a running application with their containers; nothing if it doesn't tell them."""
+
+    def examiner(self, session: ClusterSession, app: Application, query: str) -> Examiner:
+        """Return a look into a running application. With the id of a `query`, it looks at that query's work alone."""
+
+    def last_error(self, logs: Mapping[str, str]) -> str:
+        """Return the error that the leader's log ends with, and the cause below it; empty if it names none.
+
+        `logs` are the ends of the files that `words` names, but those that are missing.
+        """

@@ -1,13 +1,12 @@
 """The JSON in a stream's folder and in orders: what this version writes, and how it reads it.
 
 Every file is read in one place and once: fields that this version doesn't know are dropped, missing ones are unknown
-rather than none. Of a claim of another version only the generation is known. A file that is not JSON raises
+rather than none. Only the generation is known of a claim of another version. A file that is not JSON raises
 InvalidInput, and so affects its own stream alone.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,8 +20,11 @@ from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.freeze import LONGEST, Freeze
 from airflow_kstream.model.streams.generation import (
+    Adoption,
     Age,
     Claim,
+    ClaimCredentials,
+    ClaimFile,
     Desired,
     DesiredState,
     FailedSpec,
@@ -35,6 +37,7 @@ from airflow_kstream.model.streams.launch_token import LaunchToken
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec, read_spec
 from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import read, read_any, write
 
 # The first whose claims are believed by their authors. Earlier ones are refused.
 VERSION = 3
@@ -42,7 +45,7 @@ VERSION = 3
 _ENDS = TypeAdapter(list[PastEnd])
 _FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
 _NUMBER = TypeAdapter(int)
-# What lies beyond is no honest writer's, and nobody could reckon with it.
+# What lies beyond is not an honest writer's, and nobody could reckon with it.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=200 * 365)
 _TOKENS = TypeAdapter(tuple[LaunchToken, ...])
@@ -65,9 +68,9 @@ class ClaimDraft:
 
 
 def written_claim(draft: ClaimDraft, by: str) -> str:
-    return json.dumps(
+    return write(
+        VERSION,
         {
-            "version": VERSION,
             "generation": draft.generation,
             "nonce": draft.nonce,
             "claimed_by": by,
@@ -89,8 +92,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
 
 def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
     """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
-    fields = _object(text)
-    version = _version(fields)
+    version, fields = read_any(text)
     if version != VERSION:
         return _of_another_version(fields, generation, claimed_at, version)
     nonce = fields.get("nonce")
@@ -107,13 +109,13 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
         claimed_by=_text(fields, "claimed_by"),
         spec_fingerprint=_text(fields, "spec_fingerprint"),
         spec=read_spec(fields.get("spec")),
-        lifetimes=facts[Missing.LIFETIMES],
+        credentials=ClaimCredentials(lifetimes=facts[Missing.LIFETIMES], key=facts[Missing.KEY] or None),
         positions=facts[Missing.POSITIONS] or {},
         reason=_text(fields, "reason"),
-        adopted=facts[Missing.ADOPTED] or None,
-        started=_sane(_moment(fields.get("adopted_started"))),
-        key=facts[Missing.KEY] or None,
-        missing=frozenset(fact for fact, value in facts.items() if value is None),
+        adoption=Adoption(
+            application=facts[Missing.ADOPTED] or None, started=_sane(_moment(fields.get("adopted_started")))
+        ),
+        file=ClaimFile(missing=frozenset(fact for fact, value in facts.items() if value is None)),
         instead_of=_failed_spec(fields.get("instead_of")),
     )
 
@@ -133,30 +135,23 @@ def _of_another_version(fields: Mapping[str, Any], generation: int, claimed_at: 
         claimed_by=_text(fields, "claimed_by"),
         spec_fingerprint="",
         spec=UnknownSpec(newer if version > VERSION else older),
-        lifetimes=None,
+        credentials=ClaimCredentials(lifetimes=None),
         positions={},
-        missing=frozenset(Missing),
-        age=Age.NEWER if version > VERSION else Age.OLDER,
+        file=ClaimFile(missing=frozenset(Missing), age=Age.NEWER if version > VERSION else Age.OLDER),
     )
 
 
 def written_desired(desired: Desired, by: str, nonce: str) -> str:
     """Return the text of a desired state; `nonce` distinguishes it from the same state by another writer."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "state": desired.state,
-            "restart_up_to": desired.restart_up_to,
-            "by": by,
-            "reason": desired.reason,
-            "nonce": nonce,
-        }
+    restart, reason = desired.restart_up_to, desired.reason
+    return write(
+        VERSION, {"state": desired.state, "restart_up_to": restart, "by": by, "reason": reason, "nonce": nonce}
     )
 
 
 def read_desired(text: str, order: OrderFile) -> Desired:
     """Read the desired state. Raises InvalidInput: when it holds none; an unreadable state does not mean running."""
-    fields = _of_this_version(text)
+    fields = read(text, VERSION)
     try:
         restart = _NUMBER.validate_python(fields.get("restart_up_to", 0))
         state = DesiredState(str(fields.get("state")))
@@ -168,17 +163,20 @@ def read_desired(text: str, order: OrderFile) -> Desired:
 
 
 def written_freeze(until: datetime, by: str, reason: str, nonce: str) -> str:
-    """Return the text of an order on the brake; `nonce` distinguishes it from the same order by another writer."""
-    return json.dumps({"version": VERSION, "until": until.isoformat(), "by": by, "reason": reason, "nonce": nonce})
+    """Return the text of an order to freeze, or to lift that.
+
+    `nonce` distinguishes it from the same order by another writer.
+    """
+    return write(VERSION, {"until": until.isoformat(), "by": by, "reason": reason, "nonce": nonce})
 
 
 def read_freeze(text: str, order: OrderFile, since: datetime) -> Freeze:
-    """Read an order on the brake that was given at `since`.
+    """Read an order to freeze that was given at `since`.
 
-    One that can't be read, or is of another version, may be a brake: it holds for as long as any freeze may.
+    One that can't be read, or is of another version, may be a freeze: it holds for as long as any freeze may.
     """
     try:
-        fields = _of_this_version(text)
+        fields = read(text, VERSION)
     except InvalidInput as error:
         return unread_freeze(order, error, since)
     until = _moment(fields.get("until"))
@@ -189,19 +187,19 @@ def read_freeze(text: str, order: OrderFile, since: datetime) -> Freeze:
 
 
 def unread_freeze(order: OrderFile, error: InvalidInput | Denied, since: datetime) -> Freeze:
-    """Return an order on the brake that can't be read."""
+    """Return an order to freeze that can't be read."""
     doubt = f"{order.path} of {order.author} can't be understood: {error.message}"
     return Freeze(order.number, since + LONGEST, doubt=doubt)
 
 
 def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:
     """Return the text of the positions that a person accepted, or that a supervisor saw."""
-    return json.dumps({"version": VERSION, "positions": _written_positions(positions), "by": by, "reason": reason})
+    return write(VERSION, {"positions": _written_positions(positions), "by": by, "reason": reason})
 
 
 def read_positions(text: str) -> Mapping[str, Position]:
     """Read what `written_positions` wrote. Raises InvalidInput: when there are none to read."""
-    fields = _of_this_version(text)
+    fields = read(text, VERSION)
     try:
         return _positions(fields)
     except (KeyError, TypeError, ValueError):
@@ -210,17 +208,17 @@ def read_positions(text: str) -> Mapping[str, Position]:
 
 def written_ends(ends: Sequence[PastEnd], by: str, nonce: str) -> str:
     """Return the text of the ends of a stream that nobody planned; `nonce` distinguishes it from another writer's."""
-    return json.dumps(
-        {"version": VERSION, "ends": _ENDS.dump_python(list(ends), mode="json"), "by": by, "nonce": nonce}
-    )
+    # The clues stand among the other fields of their end.
+    written = [end | end.pop("clues") for end in _ENDS.dump_python(list(ends), mode="json")]
+    return write(VERSION, {"ends": written, "by": by, "nonce": nonce})
 
 
 def read_ends(text: str) -> tuple[PastEnd, ...]:
     """Read what `written_ends` wrote. Raises InvalidInput: when there is nothing to read."""
-    fields = _of_this_version(text)
+    fields = read(text, VERSION)
     try:
-        ends = tuple(_ENDS.validate_python(fields.get("ends")))
-    except ValidationError:
+        ends = tuple(_ENDS.validate_python([{**end, "clues": end} for end in fields["ends"]]))
+    except (ValidationError, KeyError, TypeError):
         raise InvalidInput("its ends can't be read") from None
     if not all(_sane(end.at) and _sane(end.claimed) and abs(end.lasted) <= _LONGEST for end in ends):
         raise InvalidInput("the times of its ends can't be")
@@ -229,13 +227,13 @@ def read_ends(text: str) -> tuple[PastEnd, ...]:
 
 def written_tokens(tokens: Sequence[LaunchToken], nonce: str) -> str:
     """Return the text of a launch's tokens; `nonce` is its claim's: the generation's number alone may come back."""
-    return json.dumps({"version": VERSION, "nonce": nonce, "tokens": _TOKENS.dump_python(tuple(tokens), mode="json")})
+    return write(VERSION, {"nonce": nonce, "tokens": _TOKENS.dump_python(tuple(tokens), mode="json")})
 
 
 def read_tokens(text: str, nonce: str) -> tuple[LaunchToken, ...]:
     """Read the tokens of this claim's launch; none if they are another's. Raises InvalidInput: when there are none to
     read."""
-    fields = _of_this_version(text)
+    fields = read(text, VERSION)
     if fields.get("nonce") != nonce:
         return ()
     try:
@@ -247,13 +245,13 @@ def read_tokens(text: str, nonce: str) -> tuple[LaunchToken, ...]:
 
 def written_stop(generation: int, why: str, by: str) -> str:
     """Return the text of a stop marker. Its driver reads the generation; supervisors look at the file's existence."""
-    return json.dumps({"version": VERSION, "generation": generation, "why": why, "by": by})
+    return write(VERSION, {"generation": generation, "why": why, "by": by})
 
 
 def read_stop(text: str) -> str:
     """Return why a generation was asked to stop, empty if the text does not tell."""
     try:
-        return _text(_object(text), "why")
+        return _text(read_any(text)[1], "why")
     except InvalidInput:
         return ""
 
@@ -317,32 +315,6 @@ _FACTS = {
     Missing.ADOPTED: _adopted,
     Missing.KEY: _key,
 }
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput("it is no JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidInput("it is no JSON object")
-    return value
-
-
-def _of_this_version(text: str) -> Mapping[str, Any]:
-    fields = _object(text)
-    version = _version(fields)
-    if version != VERSION:
-        raise InvalidInput(f"it is of version {version}, and this program reads {VERSION}")
-    return fields
-
-
-def _version(fields: Mapping[str, Any]) -> int:
-    # The first version had no number.
-    version = fields.get("version", 1)
-    if not isinstance(version, int) or version < 1:
-        raise InvalidInput(f"its version is {version!r}; allowed is a number from 1")
-    return version
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

@@ -22,7 +22,7 @@ def _monotonic() -> float:
 
 
 @dataclass
-class Memory:
+class SignMemory:
     """The signs of one stream since they were first seen, by this host's monotonic clock.
 
     `furthest` are the furthest positions that this supervisor, or one before it, saw `generation` reach.

@@ -25,8 +25,8 @@ RECORDS_KEPT = 3
 def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...]:
     """Return the recorded ends, oldest first.
 
-    Of a record that can't be read, such as a newer version's, only its generation and its time are known: the pace of
-    restarts goes on from there.
+    A record that can't be read, such as a newer version's, tells only its generation and its time: the pace of restarts
+    goes on from there.
     """
     recorded = recorded_ends(names)
     if not recorded:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.model.streams.generation import Claim, Desired, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class RegisteredStream:
 
     stream: StreamId
     folder: StreamFolder
-    authored: Authored
+    authored: AuthoredFiles
     newest: Claim | KstreamError | None
 
     @property
@@ -86,7 +86,7 @@ def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:
 
 def registered(session: ClusterSession, stream: StreamId) -> RegisteredStream:
     """Return a stream with its newest claim. Raises nothing: what can't be read is the stream's own trouble."""
-    folder, authored = StreamFolder(session, stream), Authored()
+    folder, authored = StreamFolder(session, stream), AuthoredFiles()
     try:
         authored = folder.authored()
         return RegisteredStream(stream, folder, authored, folder.claim(frozenset(authored.counted)))

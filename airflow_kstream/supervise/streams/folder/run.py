@@ -13,8 +13,8 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
-from airflow_kstream.supervise.streams.folder.brake import Brake
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets, Secrets
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
@@ -64,8 +64,8 @@ class StreamRun:
             raise Conflict(why, tried=tried)
 
     def freeze(self, listing: StateListing | None = None) -> Freeze:
-        """Read the last word on the cluster's brake, as far as it concerns this run. Raises as `Brake.newest`."""
-        return NOT_FROZEN if self.despite_freeze else self._brake.newest(listing)
+        """Read the last order to freeze the cluster, as far as it concerns this run. Raises as `FreezeStore.newest`."""
+        return NOT_FROZEN if self.despite_freeze else self._freezes.newest(listing)
 
     def is_frozen(self) -> bool:
         """Return whether the cluster is frozen now. Asked again before each step that was prepared for long."""
@@ -79,5 +79,5 @@ class StreamRun:
         return True
 
     @cached_property
-    def _brake(self) -> Brake:
-        return Brake(self.session)
+    def _freezes(self) -> FreezeStore:
+        return FreezeStore(self.session)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.clusters.orders import OrderFile
 from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
@@ -132,13 +132,13 @@ class StreamFolder(AuthoredFolder):
         self._hdfs.delete(self._path(fence))
 
     def accept(self, generation: int, positions: Mapping[str, Position], reason: str) -> None:
-        """Write a person's word that this generation may start from these positions, and from no others."""
+        """Write a person's permission that this generation may start from these positions, and from no others."""
         self.put(accepted_marker(generation), written_positions(positions, user_at_host(), reason))
 
     def accepted(self, generation: int, names: frozenset[str]) -> Mapping[str, Position] | None:
         """Read the positions from which a person lets the successor of this generation start; None if nobody said so.
 
-        The word holds whatever number follows: a stranger's file may have taken one since, or be gone.
+        It holds whatever number follows: a stranger's file may have taken one since, or be gone.
         """
         number = newest_accepted(names)
         return self._positions(accepted_marker(number)) if number > generation else None
@@ -176,12 +176,12 @@ class StreamFolder(AuthoredFolder):
         why = f"{order.path} of {order.author} can't be understood: {why}; {advice}"
         raise InvalidInput(why, tried=f"look at stream {self._stream.name}")
 
-    def newest_order(self, authored: Authored, listing: StateListing) -> OrderFile | None:
+    def newest_order(self, authored: AuthoredFiles, listing: StateListing) -> OrderFile | None:
         """Return the order on this stream that counts, its files being those: of the supervisors, or of the stream's
         user."""
         return self.session.orders.newest(str(self._stream), self.speakers(authored, listing), listing)
 
-    def speakers(self, authored: Authored, listing: StateListing, giver: str = "") -> frozenset[str]:
+    def speakers(self, authored: AuthoredFiles, listing: StateListing, giver: str = "") -> frozenset[str]:
         """Return whose orders count beside the supervisors'.
 
         Where no claim tells that, these are also the users whom copies of its declarations name, and nothing in its
@@ -209,7 +209,7 @@ class StreamFolder(AuthoredFolder):
         return True
 
     def change_desired(self, decide: Callable[[Desired], Desired]) -> None:
-        """Give the order that `decide` makes of the newest one. Of two persons who speak at once one decides again.
+        """Give the order that `decide` makes of the newest one. When two persons do so at once, one decides again.
 
         Raises Conflict: when others always write first, and what `decide` raises.
         """
@@ -254,7 +254,7 @@ class StreamFolder(AuthoredFolder):
             self._hdfs,
             self._stream,
             path,
-            lambda text, file: replace(read_claim(text, number, file.modified), author=file.owner),
+            lambda text, file: read_claim(text, number, file.modified).by(file.owner),
         )
         if isinstance(claim.spec, StreamSpec) and claim.spec.name != self._stream.name:
             # A copied folder: acting on this spec would be acting on the other stream.
@@ -267,12 +267,13 @@ class StreamFolder(AuthoredFolder):
         Without a copy, what the claim says of itself is enough to watch it. Whom to tell is never the job's to say, nor
         another supervisor's, whose notifier would run here.
         """
-        if isinstance(claim.spec, UnknownSpec) or claim.copied:
+        if isinstance(claim.spec, UnknownSpec) or claim.file.copied:
             return claim
-        copy = self.session.copies.of(self._stream, claim.spec_fingerprint, claim.author)
+        copy = self.session.copies.of(self._stream, claim.spec_fingerprint, claim.file.author)
         if copy and copy.author == self.session.state.user:
-            return replace(claim, spec=copy.spec, copied=True)
-        return replace(claim, spec=replace(copy.spec if copy else claim.spec, notify=NotifyPolicy()), copied=bool(copy))
+            return replace(claim, spec=copy.spec, file=replace(claim.file, copied=True))
+        spec = replace(copy.spec if copy else claim.spec, notify=NotifyPolicy())
+        return replace(claim, spec=spec, file=replace(claim.file, copied=bool(copy)))
 
 
 def new_nonce() -> str:

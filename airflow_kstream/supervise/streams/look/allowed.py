@@ -23,14 +23,15 @@ def not_allowed(spec: StreamSpec, cluster: Cluster, claim: Claim | None = None) 
     What the stream's newest claim has is not among it, if a supervisor kept that declaration: what a claim says by
     itself, its own job may have written. Paths are judged by where they lead on this host.
     """
-    running = claim.spec if claim and claim.copied and isinstance(claim.spec, StreamSpec) else None
+    running = claim.spec if claim and claim.file.copied and isinstance(claim.spec, StreamSpec) else None
     return refusals(spec, cluster, running, real_path)
 
 
 def require_allowed(spec: StreamSpec, cluster: Cluster, claim: Claim | None = None) -> None:
     """Raises InvalidInput: when the connection does not allow what is to be submitted, as `not_allowed` tells.
 
-    Notifiers are no part of what is submitted: one that is not allowed tells nothing, and keeps no stream from running.
+    Notifiers are not part of what is submitted: one that is not allowed tells nothing, and keeps no stream from
+    running.
     """
     submitted = replace(spec, notify=NotifyPolicy(), airflow=AirflowOptions())
     if missing := not_allowed(submitted, cluster, claim):
@@ -49,5 +50,5 @@ def needed_by_all(streams: Iterable[RegisteredStream], cluster: Cluster) -> Allo
     """Return the same of the streams' newest claims, by the copies of their declarations that supervisors kept: nobody
     else's word is to become a line of the connection."""
     claims = (stream.newest for stream in streams if isinstance(stream.newest, Claim))
-    kept = (claim.spec for claim in claims if claim.copied)
+    kept = (claim.spec for claim in claims if claim.file.copied)
     return needed_by((spec for spec in kept if isinstance(spec, StreamSpec)), cluster)

@@ -5,7 +5,6 @@ Nothing is decided by it. It is written again at each try, and concerns its gene
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.errors import KstreamError
@@ -14,6 +13,7 @@ from airflow_kstream.model.streams.contract import blocked_marker, stop_marker
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Step, Stop
+from airflow_kstream.model.versioned import read, write
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import VERSION
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -31,7 +31,7 @@ def note_blocked(folder: StreamFolder, generation: int, names: frozenset[str], n
     marker = blocked_marker(generation)
     lasts = before and before.since and _is_tried(folder, generation, now)
     since = before.since if before and before.since and lasts else now
-    folder.put(marker, json.dumps({"version": VERSION, "since": since.isoformat(), "why": why}))
+    folder.put(marker, write(VERSION, {"since": since.isoformat(), "why": why}))
 
 
 def blocked_now(
@@ -63,7 +63,7 @@ def blocked_restart(folder: StreamFolder, generation: int, names: frozenset[str]
     if marker not in names:
         return None
     try:
-        fields = json.loads(folder.text(marker))
+        fields = read(folder.text(marker), VERSION)
         return Blocked(Obstacle.PREFLIGHT, datetime.fromisoformat(fields["since"]), str(fields["why"]))
-    except (KstreamError, ValueError, KeyError, TypeError, RecursionError):
+    except (KstreamError, ValueError, KeyError, TypeError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from airflow_kstream.model.clusters.application import Application
@@ -16,12 +17,13 @@ def completed(session: ClusterSession, claim: Claim, app: Application | None) ->
 
     Facts that can't be learned now stay unknown. A claim of a newer version is returned unchanged.
     """
-    if claim.foreign or (claim.submitted_by_us and Missing.LIFETIMES not in claim.missing):
+    if claim.foreign or (claim.submitted_by_us and Missing.LIFETIMES not in claim.file.missing):
         return claim
-    started = claim.started or (app.started if app else None)
-    if claim.lifetimes or not (app and app.alive):
-        return replace(claim, started=started)
-    try:
-        return replace(claim, started=started, lifetimes=learn_lifetimes(session.hdfs, session.identity))
-    except KstreamError:
-        return replace(claim, started=started)
+    started = claim.adoption.started or (app.started if app else None)
+    claim = replace(claim, adoption=replace(claim.adoption, started=started))
+    if claim.credentials.lifetimes or not (app and app.alive):
+        return claim
+    with suppress(KstreamError):
+        granted = learn_lifetimes(session.hdfs, session.identity)
+        claim = replace(claim, credentials=replace(claim.credentials, lifetimes=granted))
+    return claim

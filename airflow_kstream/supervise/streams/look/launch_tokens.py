@@ -33,12 +33,13 @@ def keep_tokens(folder: StreamFolder, claim: Claim, tokens: tuple[LaunchToken, .
 def with_tokens(folder: StreamFolder, claim: Claim, names: frozenset[str]) -> Claim:
     """Return the claim with the tokens of its launch, read once. Raises Unavailable: when HDFS is away."""
     name = launched_file(claim.generation)
-    if claim.tokens is not None or claim.foreign or name not in names or not _lives_on_them(claim):
+    if claim.credentials.tokens is not None or claim.foreign or name not in names or not _lives_on_them(claim):
         return claim
     try:
-        return replace(claim, tokens=read_tokens(folder.text(name), claim.nonce))
+        tokens = read_tokens(folder.text(name), claim.nonce)
     except (InvalidInput, Denied):
-        return replace(claim, tokens=())
+        tokens = ()
+    return replace(claim, credentials=replace(claim.credentials, tokens=tokens))
 
 
 def _lives_on_them(claim: Claim) -> bool:

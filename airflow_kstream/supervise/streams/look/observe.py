@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.clusters.authors import Authored
+from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.kerberos.identity import split_principal
@@ -17,7 +17,14 @@ from airflow_kstream.model.streams.contract import recorded_ends
 from airflow_kstream.model.streams.freeze import Freeze
 from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.observation import Observation, application_of
+from airflow_kstream.model.streams.observation import (
+    CredentialLook,
+    DriverLook,
+    FolderLook,
+    Observation,
+    YarnLook,
+    application_of,
+)
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.ends.after_end import recorded_end
@@ -28,7 +35,7 @@ from airflow_kstream.supervise.streams.folder.failures import failure_of
 from airflow_kstream.supervise.streams.folder.past_ends import past_ends
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
 from airflow_kstream.supervise.streams.look.claim_facts import completed
 from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
 
@@ -37,12 +44,12 @@ from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
 class Prefetched:
     """Facts that the caller has: the newest claim and record of ends that it read, whose files never change, the listed
     applications of all streams, the files of the stream's folder with their authors, a listing of the state_dir, and
-    the last word on the cluster's brake."""
+    the last order to freeze the cluster."""
 
     claim: Claim | None = None
     ends: tuple[PastEnd, ...] = ()
     listed: tuple[Application, ...] | None = None
-    authored: Authored | None = None
+    authored: AuthoredFiles | None = None
     listing: StateListing | None = None
     freeze: Freeze | None = None
 
@@ -80,29 +87,28 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         files=names,
         applications=applications,
         checkpoints=run.engine.progress(session, spec),
-        time_left=running[-1].lifetime_left if running else None,
-        key_at_hand=key_at_hand(spec, claim, run.cluster),
-        # The submitted spec counts, not the one declared now.
-        renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
-        renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
-        strangers=strangers,
-        strangers_files=authored.strangers,
-        ends=_ends(run, names, prefetched.ends),
-        ours=_our_names(session),
         freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(listing),
+        yarn=YarnLook(strangers, _our_names(session), running[-1].lifetime_left if running else None),
+        credentials=CredentialLook(
+            key_at_hand(spec, claim, run.cluster),
+            # The submitted spec counts, not the one declared now.
+            renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
+            renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
+        ),
+        folder=FolderLook(authored.strangers, _ends(run, names, prefetched.ends)),
     )
     # No file that concerns a successor alone keeps a person from stopping the stream.
     runs = desired.state is DesiredState.RUNNING
     return replace(
         observation,
-        accepted=folder.accepted(observation.generation, names) if runs else None,
-        failure=failure_of(session.hdfs, run.id, observation),
-        ended=_ended(session, observation),
+        folder=replace(observation.folder, accepted=folder.accepted(observation.generation, names) if runs else None),
+        driver=DriverLook(failure_of(session.hdfs, run.id, observation)),
+        yarn=replace(observation.yarn, ended=_ended(session, observation)),
     )
 
 
 def _ended(session: ClusterSession, observation: Observation) -> datetime | None:
-    """Return when the newest application ended, by the NameNode's clock, if a person's word may be younger.
+    """Return when the newest application ended, by the NameNode's clock, if a person's order may be younger.
 
     Once the end is recorded, its record has the time. Costs a request to the ResourceManager: the two clocks may differ
     by Kerberos' five minutes, and how long ago it was is one clock's matter.
@@ -116,7 +122,7 @@ def _ended(session: ClusterSession, observation: Observation) -> datetime | None
         return None
 
 
-def _listed_with_claim(folder: StreamFolder, known: Prefetched) -> tuple[Authored, Claim | None]:
+def _listed_with_claim(folder: StreamFolder, known: Prefetched) -> tuple[AuthoredFiles, Claim | None]:
     """Return the files in the folder with their authors, and its newest claim.
 
     A NameNode lists a folder of more than dfs.ls.limit files in pieces, so a claim that is made meanwhile can show
@@ -151,14 +157,14 @@ def confirm_absence(run: StreamRun, claim: Claim, age: timedelta) -> None:
     Raises Unavailable: when the ResourceManager that answered may merely not know it.
     """
     # The tag of a generation or, for a job that somebody else submitted some day, its id.
-    name = claim.adopted or run.id.generation_tag(claim.generation)
+    name = claim.adoption.application or run.id.generation_tag(claim.generation)
     run.session.yarn.confirm_absence(name, age, run.spec.watch.recovery_wait)
 
 
 def key_at_hand(spec: StreamSpec, claim: Claim | None, cluster: Cluster) -> KeyVersion | None:
     """Read the key of the running generation's principal: another principal is another spec, not a rotation."""
     declared = spec.credentials
-    if claim is None or claim.key is None or isinstance(claim.spec, UnknownSpec):
+    if claim is None or claim.credentials.key is None or isinstance(claim.spec, UnknownSpec):
         return None
     submitted = claim.spec.credentials
     if not isinstance(declared, KeytabCredentials) or not isinstance(submitted, KeytabCredentials):
@@ -185,10 +191,10 @@ def _applications(
     if all(number != newest for number, _ in ours):
         # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
         ours, strangers = tagged.split(session, session.yarn.applications(tagged.stream.tag))
-    if claim and claim.adopted and all(app.id != claim.adopted for _, app in ours):
+    if claim and claim.adoption.application and all(app.id != claim.adoption.application for _, app in ours):
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
-            adopted = session.yarn.application(claim.adopted)
+            adopted = session.yarn.application(claim.adoption.application)
             if tagged.is_adopted(session, claim.generation, adopted):
                 ours.append((claim.generation, adopted))
             else:

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.streams.generation import DesiredState, Position
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.policy.streams.restart.looks import furthest
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.folder.story import Story
 
 _NOTHING: tuple[int, Mapping[str, Position]] = (-1, MappingProxyType({}))
 
@@ -23,9 +23,9 @@ class PositionsReached:
     """A memory of one reconcile. `seen` is what a watcher saw, who may note nothing in the stream's folder."""
 
     subject: StreamRun
-    story: Story
-    memory: Memory
-    seen: Reached = NOWHERE
+    story: ActionLog
+    memory: SignMemory
+    seen: ReachedPositions = NOWHERE
     _noted: tuple[int, Mapping[str, Position]] = field(default=_NOTHING)
 
     def recall(self, observation: Observation) -> None:

@@ -56,7 +56,12 @@ class Renewals:
         if observation.current is None or not observation.current.alive:
             return observation
         interval = self.lifetimes.renew_interval()
-        return replace(observation, rounds=self._newest(observation, engine), renew_interval=interval)
+        return replace(
+            observation,
+            credentials=replace(
+                observation.credentials, rounds=self._newest(observation, engine), renew_interval=interval
+            ),
+        )
 
     def _newest(self, observation: Observation, engine: Engine) -> tuple[TokenRound, ...]:
         name = observation.stream.name
@@ -76,19 +81,21 @@ class Renewals:
         name, now = observation.stream.name, observation.now
         self._readings[name] = after_failure(reading, now)
         with suppress(KstreamError):
-            rounds = engine.token_rounds(self._log(observation.current))
+            rounds = engine.token_rounds(self._log(observation.current, engine.words.logs[-1]))
             self._readings[name] = after_reading(reading, rounds, now)
             # A log that writes faster than it is read may no longer have them.
             self._rounds[name] = rounds[-2:] or self._rounds.get(name, ())
 
-    def _log(self, app: Application | None) -> str:
+    def _log(self, app: Application | None, name: str) -> str:
         container = LoggedContainer.of_link(app.logs_url) if app else None
-        return (self.read or self._end_of_log)(container) if container else ""
+        if container is None:
+            return ""
+        return self.read(container) if self.read else self._end_of_log(container, name)
 
-    def _end_of_log(self, container: LoggedContainer) -> str:
+    def _end_of_log(self, container: LoggedContainer, name: str) -> str:
         logs = ContainerLogs(self.session.cluster, self.session.identity)
-        tails = logs.live_tails(container, ("stderr",), _SIZE, _SECONDS)
-        return tails["stderr"].text if "stderr" in tails else ""
+        tails = logs.live_tails(container, (name,), _SIZE, _SECONDS)
+        return tails[name].text if name in tails else ""
 
     def _forget(self, name: str) -> None:
         self._rounds.pop(name, None)

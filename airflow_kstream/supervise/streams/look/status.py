@@ -10,8 +10,9 @@ from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, StreamId
 from airflow_kstream.policy.streams.ends.unclaimed import lost_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.registry import has_order, no_such_stream, stream_names
-from airflow_kstream.supervise.streams.folder.strangers import Numbered
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.folder.tagged_applications import Numbered
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
 
 # Each log takes a tenth of a second.
 _MOST_LOGS = 20
@@ -20,7 +21,7 @@ _MOST_LOGS = 20
 def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
     """Return a verdict for the stream of this name, or for all of them without one.
 
-    A stream that runs and has no folder has lost it: the verdict is no conclusion, and says what a person may do. To
+    A stream that runs and has no folder has lost it: the verdict is not a conclusion, and says what a person may do. To
     find those costs one listing of applications, however many streams there are.
 
     Raises NotFound: when there is no such stream, or neither a state_dir nor anything that runs. Raises

@@ -5,23 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.plain import plain
-from airflow_kstream.model.streams.blocked import Blocked
-from airflow_kstream.model.streams.declarations import Place
+from airflow_kstream.model.streams.declarations import DeclarationFolder
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.generation_facts import GenerationFacts
 from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
-from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
-from airflow_kstream.model.streams.looks import NOWHERE, Looks, Reached
-from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.horizon import Horizon
+from airflow_kstream.model.streams.looks import Looks, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled, Step
@@ -29,14 +25,12 @@ from airflow_kstream.model.streams.policy_edit import PolicyEdit, mark_of
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import OnStall
-from airflow_kstream.model.streams.token_push import Refreshed
 from airflow_kstream.policy.streams.ends.after_end import waits_for_a_person
 from airflow_kstream.policy.streams.ends.environment import trouble
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
 from airflow_kstream.policy.streams.horizon.lost_logs import logs_end
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
-from airflow_kstream.policy.streams.horizon.turns import may_wait
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.horizon.start_pacing import may_wait
 from airflow_kstream.policy.streams.pulse.heartbeat import (
     heartbeat,
     overlong,
@@ -52,21 +46,27 @@ from airflow_kstream.policy.streams.restart.freeze import freeze_of
 from airflow_kstream.policy.streams.restart.held import restarts_from
 from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.brake import Brake
 from airflow_kstream.supervise.streams.folder.engine import Engine
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.blocked import blocked_now
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.look.renewals import Renewals
+from airflow_kstream.supervise.streams.look.verdict import (
+    CredentialVerdict,
+    PastVerdict,
+    PeopleVerdict,
+    ProgressVerdict,
+    Verdict,
+)
 from airflow_kstream.supervise.streams.look.watched_claim import commit_age, told, watchable, watches_no_progress
 from airflow_kstream.supervise.streams.look.yarn_clock import YarnClock
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 log = logging.getLogger(__name__)
 
-_WATCHED = {*Phase} - {Phase.ENDED}
 _DAY = timedelta(days=1)
 
 
@@ -97,142 +97,6 @@ class Subject:
         return None if self.policies is None else mark_of(read_policies(self.policies))
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The verdict of a round on one stream. `step` is None when no conclusion was possible; `why` then tells why.
-
-    `lives` is whether its application does. `heartbeat` is None for a stream that declares no checkpoint or was never
-    claimed. `remaining` is the time to the horizon, None if there is none or it is not known: `horizon` tells which.
-    `verified` is whether the generation has committed a batch of its own; `works` is true as well after it ran for
-    long, as one whose source brings nothing. `failure` is the error that the generation's driver reported. `shared`
-    tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time until the restart window
-    begins, `commit_age` the time since the last commit, or since the claim if there never was one. `queued` is how long
-    YARN has not started its application, by the ResourceManager's clock, `queued_too_long` whether that is an event.
-    `word` is the time of a person's last word on it.
-    `ends` are those of the last day that nobody planned, oldest first.
-    `former_spec` is whether it runs in place of its declared spec, which failed.
-    `environment` is what ended it without its own fault, a server's name or an error, until it works again.
-    `waits_for_a_person` is for how long it has been dead because a person killed it, None if it is not.
-    `reached` are the furthest positions that this watcher saw the generation reach: only it sees them for days.
-    `freeze` is the cluster's freeze in words, `freeze_warning` what falls into it; each is empty if there is none.
-    `start_may_wait` is how long a start that is due, now or after the freeze, may wait; None if none is due.
-    `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
-    `uncounted` are the services whose tokens may end before the horizon. `token` is the other service's token that is
-    the horizon, empty if it is none.
-    `logs_left` is the time until its end would leave no aggregated logs, None if that is not known or never comes.
-    `may_retry` is whether YARN may start its ApplicationMaster again, as that of an adopted job; not once the tokens of
-    its launch ended, which its logs need, too.
-    `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
-    `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
-    `facts` are what pages draw of it, None without a conclusion.
-    `foretold` is what the doctor expects for it, each with its date; a watcher doesn't ask, and knows none.
-    `edit` is the last edit of the declaration's policies, whether it holds or not; None if none is kept. Without a
-    conclusion it may not have been read.
-    `strangers_files` is what others wrote into its folder, with their names: it counts for nothing. `unproven` is the
-    owner of its folder where nobody could prove yet that the stream runs as that user, else empty.
-    """
-
-    step: Step | None
-    why: str
-    generation: int = 0
-    application: str | None = None
-    lives: bool = False
-    heartbeat: Heartbeat | None = None
-    remaining: timedelta | None = None
-    horizon: HorizonReason | None = None
-    verified: bool = False
-    works: bool = False
-    failure: str = ""
-    shared: bool = False
-    plan_in: timedelta | None = None
-    commit_age: timedelta | None = None
-    queued: timedelta | None = None
-    queued_too_long: bool = False
-    word: datetime | None = None
-    ends: tuple[PastEnd, ...] = ()
-    former_spec: bool = False
-    environment: str = ""
-    waits_for_a_person: timedelta | None = None
-    reached: Reached = NOWHERE
-    freeze: str = ""
-    freeze_warning: str = ""
-    start_may_wait: timedelta | None = None
-    blocked: Blocked | None = None
-    notify: NotifyPolicy | None = None
-    uncounted: tuple[str, ...] = ()
-    token: str = ""
-    logs_left: timedelta | None = None
-    may_retry: bool = False
-    stall: Stall | None = None
-    refreshed: Refreshed | None = None
-    facts: GenerationFacts | None = None
-    foretold: tuple[str, ...] = ()
-    strangers_files: Mapping[str, str] = field(default_factory=dict)
-    unproven: str = ""
-    edit: PolicyEdit | None = None
-
-    @property
-    def unread(self) -> bool:
-        """Return whether nothing could be read of the stream: its generation 0 is none."""
-        return self.step is None and not self.generation
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data, durations in seconds."""
-        return {
-            "step": type(self.step).__name__.lower() if self.step else "unknown",
-            "why": self.why,
-            "generation": None if self.unread else self.generation,
-            "application": self.application,
-            "pulse": self.heartbeat.pulse.value if self.heartbeat else None,
-            "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
-            "horizon_seconds": _seconds(self.remaining),
-            "horizon": self.horizon.name.lower() if self.horizon else None,
-            "horizon_token": self.token,
-            "uncounted": list(self.uncounted),
-            "logs_seconds": _seconds(self.logs_left),
-            "may_retry": self.may_retry,
-            "refreshed": self.refreshed.to_json() if self.refreshed else None,
-            "verified": self.verified,
-            "failure": self.failure,
-            "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
-            "breaker_open": self.breaker_open,
-            "blocked": plain(self.blocked),
-            "ends": plain(self.ends),
-            "former_spec": self.former_spec,
-            "environment": self.environment,
-            "waits_for_a_person_seconds": _seconds(self.waits_for_a_person),
-            "freeze": self.freeze,
-            "freeze_warning": self.freeze_warning,
-            "foretold": list(self.foretold),
-            "strangers_files": dict(self.strangers_files),
-            "unproven": self.unproven,
-        }
-
-    @property
-    def breaker_open(self) -> bool:
-        return isinstance(self.step, Settled) and self.step.breaker
-
-    @property
-    def reminders(self) -> int:
-        """Return how often somebody has to have been told by now that the stream waits for a person: at once, daily."""
-        return 0 if self.waits_for_a_person is None else 1 + self.waits_for_a_person // _DAY
-
-    @property
-    def horizon_known(self) -> bool:
-        return self.horizon is not None and self.horizon is not HorizonReason.UNKNOWN
-
-    @property
-    def calls_for_action(self) -> bool:
-        """Return whether the stream's task has to act; without a conclusion, time decides and not the verdict."""
-        if self.step is None:
-            return False
-        return not (isinstance(self.step, Settled) and self.step.phase in _WATCHED)
-
-
-def _seconds(duration: timedelta | None) -> float | None:
-    return None if duration is None else duration.total_seconds()
-
-
 class Watch:
     """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe.
 
@@ -253,10 +117,10 @@ class Watch:
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
         self._ends: dict[str, tuple[PastEnd, ...]] = {}
-        self._memory: dict[str, Memory] = {}
+        self._memory: dict[str, SignMemory] = {}
         self._clock = YarnClock(session.yarn)
         self._renewals = Renewals(session, at_once=not again) if reads_logs else None
-        self._brake = Brake(session)
+        self._freezes = FreezeStore(session)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream, all at the end."""
@@ -266,7 +130,7 @@ class Watch:
         """Yield each stream's verdict as soon as it is known; a subject is taken when its look begins.
 
         If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
-        unless it is the common listing, or the cluster's brake, that could not be read. NameNodes that fall silent in
+        unless it is the common listing, or the cluster's freeze, that could not be read. NameNodes that fall silent in
         the middle of a round are not asked once for each stream that is left.
         """
         self._clock.begin_round()
@@ -286,7 +150,7 @@ class Watch:
     def _common(self, listed: tuple[Application, ...]) -> Prefetched:
         """Look at what concerns all streams: one listing of the state_dir serves a round."""
         listing = self._session.state.look()
-        return Prefetched(listed=listed, listing=listing, freeze=self._brake.newest(listing))
+        return Prefetched(listed=listed, listing=listing, freeze=self._freezes.newest(listing))
 
     def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
         edit: PolicyEdit | None = None
@@ -295,12 +159,12 @@ class Watch:
             verdict = self._seen(subject.name, subject.by(edit), common)
         except Exception as error:
             verdict = _no_conclusion(error)
-        return replace(verdict, edit=edit)
+        return replace(verdict, people=replace(verdict.people, edit=edit))
 
     def _edit(self, subject: Subject) -> PolicyEdit | None:
         if subject.installation is None:
             return None
-        place = Place(subject.installation, self._session.cluster.name)
+        place = DeclarationFolder(subject.installation, self._session.cluster.name)
         kept = self._session.declarations.followed(place)
         return subject.edit if kept is None else kept.streams.get(subject.name)
 
@@ -316,11 +180,14 @@ class Watch:
             observation = self._renewals.known(observation, engine)
         if (lost := lost_claim(observation)) and observation.current:
             return Verdict(None, f"{observation.current.id} runs, and {lost}")
-        return replace(self._judge(spec, observation), unproven=authored.unproven)
+        return replace(
+            self._judge(spec, observation),
+            people=replace(self._judge(spec, observation).people, unproven=authored.unproven),
+        )
 
     def _judge(self, spec: StreamSpec, observation: Observation) -> Verdict:
         claim, now = observation.claim, observation.now
-        self._ends[spec.name] = observation.ends
+        self._ends[spec.name] = observation.folder.ends
         if claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[spec.name] = claim
@@ -330,59 +197,73 @@ class Watch:
         confirmed = looks if self._again else None
         beat = heartbeat(spec.heartbeat, observation, confirmed) if claim and not watches_no_progress(claim) else None
         stall, beat = _stalled(spec, observation, confirmed, beat)
-        since = queued_since(observation)
-        queued = self._clock.time_since(since) if since else None
-        freeze, warning = freeze_of(observation, ends)
         return Verdict(
             step=step,
             why=told(step, claim),
             generation=observation.generation,
             application=observation.current.id if observation.current else None,
             lives=bool(observation.current and observation.current.alive),
-            heartbeat=beat,
-            remaining=ends.remaining(now) if ends else None,
+            facts=facts_of(spec, observation, ends),
+            credentials=self._credentials(spec, observation, step, ends),
+            progress=replace(
+                self._progress(spec, observation, beat),
+                reached=ReachedPositions(observation.generation, looks.furthest, observation.nonce),
+                stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
+            ),
+            past=PastVerdict(
+                ends=tuple(end for end in observation.folder.ends if end.at > now - _DAY),
+                failure=observation.driver.failure,
+                former_spec=claim is not None and claim.instead_of is not None,
+                environment=trouble(spec.failure, observation),
+                waits_for_a_person=waits_for_a_person(observation, step),
+                start_may_wait=may_wait(step, observation, ends),
+                blocked=blocked(
+                    step, observation, blocked_now(self._session, step, observation, now, stalled=bool(stall))
+                ),
+            ),
+            people=_people(spec, observation, ends),
+        )
+
+    def _credentials(
+        self, spec: StreamSpec, observation: Observation, step: Step, ends: Horizon | None
+    ) -> CredentialVerdict:
+        claim = observation.claim
+        return CredentialVerdict(
+            remaining=ends.remaining(observation.now) if ends else None,
             horizon=ends.reason if ends else None,
-            verified=verified(observation),
-            works=works(spec.failure, observation),
-            notify=spec.notify,
-            failure=observation.failure,
-            plan_in=_plan_in(step, ends, observation),
-            commit_age=commit_age(beat, claim, now),
-            queued=queued,
-            queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
-            word=observation.desired.at,
-            ends=tuple(end for end in observation.ends if end.at > now - _DAY),
-            former_spec=claim is not None and claim.instead_of is not None,
-            environment=trouble(spec.failure, observation),
-            waits_for_a_person=waits_for_a_person(observation, step),
-            reached=Reached(observation.generation, looks.furthest, observation.nonce),
-            freeze=freeze,
-            freeze_warning=warning,
-            blocked=blocked(step, observation, blocked_now(self._session, step, observation, now, stalled=bool(stall))),
-            start_may_wait=may_wait(step, observation, ends),
-            uncounted=self._uncounted(spec, claim) if claim else (),
             token=ends.token if ends else "",
+            uncounted=self._uncounted(spec, claim) if claim else (),
+            plan_in=_plan_in(step, ends, observation),
+            refreshed=refreshed(spec, observation, ends),
             logs_left=self._logs_left(spec, observation),
             may_retry=claim is not None and not claim.submitted_by_us,
-            refreshed=refreshed(spec, observation, ends),
-            facts=facts_of(spec, observation, ends),
-            strangers_files=observation.strangers_files,
-            stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
+        )
+
+    def _progress(self, spec: StreamSpec, observation: Observation, beat: Heartbeat | None) -> ProgressVerdict:
+        since = queued_since(observation)
+        queued = self._clock.time_since(since) if since else None
+        return ProgressVerdict(
+            heartbeat=beat,
+            verified=verified(observation),
+            works=works(spec.failure, observation),
+            commit_age=commit_age(beat, observation.claim, observation.now),
+            queued=queued,
+            queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
         )
 
     def _logs_left(self, spec: StreamSpec, observation: Observation) -> timedelta | None:
         privileged = self._session.cluster.proxy_user_privileges
-        ends = logs_end(spec.restart, observation.claim, renewed=observation.renewed, privileged=privileged)
+        ends = logs_end(spec.restart, observation.claim, renewed=observation.credentials.renewed, privileged=privileged)
         return ends - observation.now if ends and observation.any_alive else None
 
     def _uncounted(self, spec: StreamSpec, claim: Claim) -> tuple[str, ...]:
-        cluster, tokens = self._session.cluster, claim.tokens or ()
-        return tuple(each.service for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, tokens))
+        found = self._engine_of(spec).uncounted_tokens(self._session.cluster, spec, claim.credentials.tokens or ())
+        return tuple(each.service for each in found)
 
-    def _memory_of(self, observation: Observation) -> Memory:
+    def _memory_of(self, observation: Observation) -> SignMemory:
         """Return what this watcher remembers of the stream, with what supervisors noted of its generation."""
         stream, number = observation.stream, observation.generation
-        memory = self._memory.setdefault(stream.name, Memory())
+        memory = self._memory.setdefault(stream.name, SignMemory())
         if memory.generation != number:
             # A note that can't be read is the supervisors' trouble: the stream is watched without it.
             with suppress(InvalidInput):
@@ -412,6 +293,17 @@ def _stalled(
     if free or not alone:
         return free, beat
     return None, replace(beat, why=f"{beat.why}; it is not restarted: {alone[0][1]}")
+
+
+def _people(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> PeopleVerdict:
+    freeze, warning = freeze_of(observation, ends)
+    return PeopleVerdict(
+        word=observation.desired.at,
+        freeze=freeze,
+        freeze_warning=warning,
+        notify=spec.notify,
+        strangers_files=observation.folder.strangers,
+    )
 
 
 def _plan_in(step: Step, ends: Horizon | None, observation: Observation) -> timedelta | None:

@@ -66,7 +66,7 @@ def open_by_name(
 
 
 def _login_error(identity: Identity) -> CredentialError | None:
-    """Return why it gets no ticket; an unreachable KDC is no reason to act as somebody else."""
+    """Return why it gets no ticket; an unreachable KDC is not a reason to act as somebody else."""
     try:
         with private_folder() as private:
             tickets.log_in(identity, private / "tickets")

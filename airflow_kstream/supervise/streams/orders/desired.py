@@ -113,15 +113,15 @@ def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
         raise NotFound("no generation of it was ever claimed", tried=tried)
     if isinstance(claim.spec, UnknownSpec):
         upgrade = "use that version, or end what runs with `yarn application -kill`"
-        why = f"{claim.doubt}; {upgrade}" if claim.age is Age.NEWER else claim.doubt
+        why = f"{claim.doubt}; {upgrade}" if claim.file.age is Age.NEWER else claim.doubt
         raise InvalidInput(why, tried=f"read the claim of generation {claim.generation} of {stream.name}")
     # Its own word makes this principal submit nothing that its user could not submit anyway, within what the connection
     # allows: a worker reaches more than a job does.
-    own = claim.author == session.state.user and identity_of(claim.spec, session.cluster) == session.identity
+    own = claim.file.author == session.state.user and identity_of(claim.spec, session.cluster) == session.identity
     own = own and not not_allowed(claim.spec, session.cluster)
     doubt = (
-        f"generation {claim.generation} was claimed by {claim.author or 'somebody'}, and no supervisor of "
+        f"generation {claim.generation} was claimed by {claim.file.author or 'somebody'}, and no supervisor of "
         f"{stream.state_dir} ({session.state.supervisors}) kept a copy of the declaration that it names: "
         "run `kstream streams reconcile` with the declaration"
     )
-    return KnownSpec(claim.spec, claim.copied or own, doubt)
+    return KnownSpec(claim.spec, claim.file.copied or own, doubt)

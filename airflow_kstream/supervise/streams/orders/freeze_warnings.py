@@ -12,7 +12,7 @@ from airflow_kstream.supervise.streams.look.watch import Watch
 def what_falls_into_the_freeze(session: ClusterSession) -> Iterator[str]:
     """Yield a line for each stream whose credentials end, or may end, while the cluster is frozen."""
     for name, verdict in sorted(Watch(session).round(stream_names(session)).items()):
-        if verdict.freeze_warning:
-            yield f"{name}: {verdict.freeze_warning}"
+        if verdict.people.freeze_warning:
+            yield f"{name}: {verdict.people.freeze_warning}"
         elif verdict.step is None:
             yield f"{name}: whether its credentials end meanwhile is not known: {verdict.why}"

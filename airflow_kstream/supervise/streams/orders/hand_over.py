@@ -73,9 +73,9 @@ def _living(session: ClusterSession, stream: StreamId) -> Iterator[tuple[str, st
         if app.alive:
             yield app.id, app.user
     claim = registered(session, stream).newest
-    if isinstance(claim, Claim) and claim.adopted:
+    if isinstance(claim, Claim) and claim.adoption.application:
         with suppress(NotFound):
-            app = session.yarn.application(claim.adopted)
+            app = session.yarn.application(claim.adoption.application)
             if app.alive:
                 yield app.id, app.user
 

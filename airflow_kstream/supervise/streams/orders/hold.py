@@ -1,4 +1,4 @@
-"""A hold: nobody starts, restarts or stops the stream, so that the end of its credentials is the person's own care."""
+"""A hold: nobody starts, restarts or stops the stream, so the person answers for its credentials."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ def hold(run: StreamRun, reason: str) -> str:
     try:
         return left_as(observe(run)) + _end(run)
     except KstreamError as error:
-        # The word stands; what became of the stream meanwhile is only news.
+        # The order stands; what became of the stream meanwhile is only news.
         return f"how it stands can't be seen now: {error.without_advice}"
 
 
 def _end(run: StreamRun) -> str:
     """Say when a generation that runs dies unless somebody starts the stream; nothing for one that does not."""
     verdict = Watch(run.session, lambda _: run.engine).round([run.spec.name])[run.spec.name]
-    if not verdict.lives or verdict.remaining is None or verdict.horizon is None:
+    ends = verdict.credentials
+    if not verdict.lives or ends.remaining is None or ends.horizon is None:
         return ""
-    return ends_held(run.spec.name, verdict.horizon, verdict.remaining)
+    return ends_held(run.spec.name, ends.horizon, ends.remaining)

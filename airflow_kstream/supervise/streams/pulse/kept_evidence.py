@@ -8,32 +8,34 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 
 from airflow_kstream.clients.container_logs import ContainerLogs
-from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import LoggedContainer
-from airflow_kstream.model.logs.thread_dump import DRIVER, SparkProcess
+from airflow_kstream.model.logs.thread_dump import Process
 from airflow_kstream.model.streams.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
 log = logging.getLogger(__name__)
 
-# Seconds for the list of executors, and for all logs together; containers whose logs are read; bytes of all logs.
-_LIST, _LOGS = 10.0, 30.0
+# Seconds for all logs together; containers whose logs are read; bytes of all logs.
+_LOGS = 30.0
 _CONTAINERS, _MOST = 4, 8 << 20
-_NAMES = ("stdout", "stderr")
-# The ends of the names of kept logs, as `read_logs` makes them.
-LOGS = tuple(f"-{name}.txt" for name in _NAMES)
+# The beginnings of the names of what is kept beside logs.
+_NO_LOGS = ("summary.", "progress.", "threads-")
 _GENERATIONS = 5
 _FOLDER_MODE, _FILE_MODE = "700", "600"
 
 
 def folder_of(stream: StreamId, generation: int) -> str:
     return f"{stream.folder}/{EVIDENCE_FOLDER}/{generation:06d}"
+
+
+def is_log(name: str) -> bool:
+    """Return whether a kept file of this name is the end of a log."""
+    return not name.startswith(_NO_LOGS)
 
 
 def keep(run: StreamRun, generation: int, files: Mapping[str, str]) -> None:
@@ -48,12 +50,12 @@ def keep(run: StreamRun, generation: int, files: Mapping[str, str]) -> None:
         hdfs.delete(f"{above}/{old}", recursive=True)
 
 
-def containers_of(app: Application, processes: Iterable[SparkProcess]) -> Mapping[str, LoggedContainer]:
-    """Return the driver's container and those of the first executors, by a name. YARN itself knows the driver's."""
-    named = {_name(process): process.container for process in processes}
-    driver = named.pop(DRIVER, None) or LoggedContainer.of_link(app.logs_url)
-    first = {DRIVER: driver, **dict(list(named.items())[: _CONTAINERS - 1])}
-    return {name: container for name, container in first.items() if container}
+def containers_of(run: StreamRun, app: Application, processes: Iterable[Process]) -> Mapping[str, LoggedContainer]:
+    """Return the container of the process that leads, which YARN itself knows, and of the first others, by a name."""
+    named, leader = {process.name: process.container for process in processes}, run.engine.words.leader
+    master = named.pop(leader, None) or LoggedContainer.of_link(app.logs_url)
+    first = {leader: master, **dict(list(named.items())[: _CONTAINERS - 1])}
+    return {name.replace(" ", "-"): container for name, container in first.items() if container}
 
 
 def read_logs(
@@ -61,12 +63,13 @@ def read_logs(
 ) -> tuple[Mapping[str, str], tuple[KstreamError, ...]]:
     """Return the ends of the containers' logs by the names of files, and the errors of those that can't be read."""
     logs, ends = ContainerLogs(run.cluster, run.session.identity), time.monotonic() + _LOGS
+    names = run.engine.words.logs
     files: dict[str, str] = {}
     unread: list[KstreamError] = []
     for name, container in containers.items():
         left = max(ends - time.monotonic(), 0.0)
         try:
-            tails = logs.tails(container, _NAMES, _MOST // (_CONTAINERS * len(_NAMES)), left)
+            tails = logs.tails(container, names, _MOST // (_CONTAINERS * len(names)), left)
         except KstreamError as error:
             unread.append(error)
         else:
@@ -80,7 +83,7 @@ def save_logs(run: StreamRun, app: Application, generation: int, tell: Callable[
     Takes at most 40 seconds beside what HDFS takes. A failure holds up nothing: `tell` gets it.
     """
     try:
-        files, unread = read_logs(run, containers_of(app, _processes(run, app)))
+        files, unread = read_logs(run, containers_of(run, app, run.engine.processes(run.session, app)))
         if files:
             keep(run, generation, files)
     except KstreamError as error:
@@ -94,17 +97,3 @@ def save_logs(run: StreamRun, app: Application, generation: int, tell: Callable[
     for lost in unread:
         tell(f"a log of {app.id} is not kept: {lost.without_advice}")
     tell(f"kept {len(files)} logs of {app.id} in {folder_of(run.id, generation)}")
-
-
-def _processes(run: StreamRun, app: Application) -> tuple[SparkProcess, ...]:
-    """Return what the driver tells; nothing if it doesn't: its own logs matter most."""
-    session = run.session
-    try:
-        with closing(SparkPages(session.yarn.active(), app.id, session.identity, session.cluster.tls, _LIST)) as pages:
-            return pages.processes()
-    except KstreamError:
-        return ()
-
-
-def _name(process: SparkProcess) -> str:
-    return process.id if process.id == DRIVER else f"executor-{process.id}"

@@ -11,18 +11,18 @@ from airflow_kstream.model.streams.kafka import planned_offsets
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Examine, Settled, Step
 from airflow_kstream.model.streams.stall import Examination, PastStall, Stall
-from airflow_kstream.policy.streams.pulse.stalls import Finding, finding, step_for_stall
+from airflow_kstream.policy.streams.pulse.stalls import StallFinding, finding, step_for_stall
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.story import Story
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 
 # More than any day allows by default, for people; those of the last generations also count.
 _RECORDS_KEPT = 100
 _WORDS = {
-    Finding.HANGS: "it hangs",
-    Finding.MOVES: "it is slow, and does not hang: left alone",
-    Finding.UNCERTAIN: "left alone until another examination finds the same",
+    StallFinding.HANGS: "it hangs",
+    StallFinding.MOVES: "it is slow, and does not hang: left alone",
+    StallFinding.UNCERTAIN: "left alone until another examination finds the same",
 }
 
 
@@ -31,9 +31,9 @@ class StallCare:
     """The care for one stall of one reconcile. `stall` is what a watcher concluded, None if it found none."""
 
     subject: StreamRun
-    story: Story
+    story: ActionLog
     stall: Stall | None
-    _found: Finding | None = field(default=None)
+    _found: StallFinding | None = field(default=None)
 
     def instead_of(self, settled: Settled, observation: Observation, doubt: str | None) -> Step:
         """Return the step that the stall makes of a settled state: that state itself if it calls for nothing.
@@ -94,7 +94,7 @@ class StallCare:
             return Examination(step.stall, hdfs.now(), dumped=False)
         for why in found.missing:
             tell(f"not taken: {why}")
-        hangs = tuple(str(each) for each in found.stuck)
+        hangs = tuple(str(each) for each in found.still.stuck)
         return Examination(step.stall, hdfs.now(), found.dumped, hangs, found.moves, found.progress)
 
 

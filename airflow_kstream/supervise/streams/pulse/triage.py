@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.kept_generation import NOTHING_KEPT, KeptGene
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import read_stop
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.pulse.kept_evidence import LOGS, folder_of
+from airflow_kstream.supervise.streams.pulse.kept_evidence import folder_of, is_log
 from airflow_kstream.supervise.triage.look import TriageLook
 
 
@@ -52,5 +52,5 @@ def _stopped(session: ClusterSession, stream: StreamId, number: int) -> str:
 
 def _logs(session: ClusterSession, folder: str) -> Mapping[str, str]:
     """Read the kept logs: there are some where YARN may keep none. HDFS lets only the stream's own user read them."""
-    names = [file.name for file in session.hdfs.list(folder) if file.name.endswith(LOGS)]
+    names = [file.name for file in session.hdfs.list(folder) if is_log(file.name)]
     return {f"{folder}/{name}": session.hdfs.read(f"{folder}/{name}") for name in names}

@@ -12,7 +12,6 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.horizon.identity import identity_of
 from airflow_kstream.policy.streams.horizon.refresh_words import refresh_words
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.folder.engine import Engine
@@ -43,8 +42,8 @@ def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSu
     if plan.obstacle:
         notes.append(f"can't be submitted from here: {plan.obstacle}")
     notes += plan.notes
-    notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster))]
-    notes += [str(each) for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
+    notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster), engine.words.refreshed)]
+    notes += [str(each) for each in engine.uncounted_tokens(cluster, spec)]
     return ExplainedSubmission(tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)))
 
 

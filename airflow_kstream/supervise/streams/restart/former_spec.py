@@ -16,14 +16,15 @@ from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
 from airflow_kstream.policy.streams.ends.environment import believed
 from airflow_kstream.policy.streams.horizon.identity import identity_of
-from airflow_kstream.policy.streams.restart.former_spec import committed, former_spec, may_go_back, why_it_stays
+from airflow_kstream.policy.streams.restart.former_spec import committed, may_go_back, why_it_stays
+from airflow_kstream.policy.streams.restart.spec_change import SpecChange
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
 
 
-def with_way_back(
+def with_fallback_spec(
     run: StreamRun, observation: Observation, ends: Sequence[PastEnd], tell: Callable[[str], None]
 ) -> tuple[PastEnd, ...]:
     """Return the ends; the last names the generation whose spec follows it, if its own is new and committed nothing.
@@ -42,10 +43,10 @@ def with_way_back(
     return (*ends[:-1], replace(end, back_to=former.generation))
 
 
-def with_silence(run: StreamRun, observation: Observation, ends: Sequence[PastEnd]) -> tuple[PastEnd, ...]:
+def mark_server_outage(run: StreamRun, observation: Observation, ends: Sequence[PastEnd]) -> tuple[PastEnd, ...]:
     """Return the ends; the last is the environment's if it names a silent server and its spec has worked before."""
     claim, end = observation.claim, ends[-1]
-    if not end.silent or end.shared or claim is None:
+    if not end.clues.silent or end.shared or claim is None:
         return tuple(ends)
     former = None if end.worked else last_that_committed(run, observation)
     spec_worked = former is not None and former.spec_fingerprint == claim.spec_fingerprint
@@ -64,7 +65,7 @@ def to_be_submitted(run: StreamRun, observation: Observation) -> StreamRun:
 
     Raises InvalidInput: when there is a former one, and it can't be submitted as it was.
     """
-    former = former_spec(run.spec, observation)
+    former = SpecChange(run.spec, observation).former
     if former is None:
         return run
     subject = with_spec_of(run, _claim_of(run, observation, former))
@@ -80,7 +81,7 @@ def with_spec_of(run: StreamRun, claim: Claim) -> StreamRun:
     tried = f"submit {run.spec.name} with the spec of generation {claim.generation}"
     if isinstance(claim.spec, UnknownSpec):
         raise InvalidInput(claim.doubt, tried=tried)
-    if not claim.copied:
+    if not claim.file.copied:
         why = f"no supervisor kept the declaration that generation {claim.generation} was submitted with"
         raise InvalidInput(why, tried=tried)
     policies = {name: getattr(run.spec, name) for name in POLICIES}

@@ -27,7 +27,7 @@ from airflow_kstream.model.errors import (
 )
 from airflow_kstream.model.streams.contract import stop_marker
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import (
     Examine,
@@ -48,38 +48,43 @@ from airflow_kstream.model.streams.plan import (
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.checkpoint.positions import position_doubt
-from airflow_kstream.policy.streams.ends.after_end import needs_a_person, told_end
+from airflow_kstream.policy.streams.ends.after_end import end_message, needs_a_person
 from airflow_kstream.policy.streams.ends.environment import cause_of, in_safe_mode, refused, tells_safe_mode
 from airflow_kstream.policy.streams.horizon.lost_logs import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.checkpoint.owner_steps import before_stop, when_settled
+from airflow_kstream.supervise.streams.checkpoint.owner_steps import check_ownership_before_stop, settle_ownership
 from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from airflow_kstream.supervise.streams.folder.past_ends import record_end
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.folder.story import Story
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
 from airflow_kstream.supervise.streams.look.blocked import note_blocked
 from airflow_kstream.supervise.streams.look.driver_log import with_log_error
-from airflow_kstream.supervise.streams.look.neighbours import with_company
+from airflow_kstream.supervise.streams.look.nodemanager_reports import Witnesses
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
+from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
 from airflow_kstream.supervise.streams.look.positions_reached import PositionsReached
 from airflow_kstream.supervise.streams.look.renewals import Renewals
-from airflow_kstream.supervise.streams.look.witnesses import Witnesses
 from airflow_kstream.supervise.streams.pulse.kept_evidence import save_logs
 from airflow_kstream.supervise.streams.pulse.stalls import StallCare
-from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_silence, with_way_back
+from airflow_kstream.supervise.streams.restart.former_spec import (
+    mark_server_outage,
+    to_be_submitted,
+    with_fallback_spec,
+)
 from airflow_kstream.supervise.streams.restart.report import report
 from airflow_kstream.supervise.streams.restart.stop import stop
 from airflow_kstream.supervise.streams.restart.submit import (
+    Submitter,
+    orders_changed,
     preflight,
     require_client,
 )
-from airflow_kstream.supervise.streams.restart.submitting import Submitter, somebody_spoke
 from airflow_kstream.supervise.streams.restart.token_pushes import cancel_pushed, push_tokens
 
 log = logging.getLogger(__name__)
@@ -89,6 +94,19 @@ _FAILOVER = timedelta(minutes=1)
 # In seconds: what one server, and all NameNodes in turn, may take to answer a reconcile that waits for nobody. A busy
 # ResourceManager takes seconds to list a large cluster's applications, and one that is slow is not away.
 _ONE_ANSWER, _ALL_NAMENODES = 20.0, 50.0
+
+
+@dataclass
+class _Run:
+    """The knowledge of one run, from look to look."""
+
+    memory: SignMemory
+    reached: PositionsReached
+    stalls: StallCare
+    renewals: Renewals
+    known: Prefetched = field(default_factory=Prefetched)
+    looked: bool = False
+    safe_mode: SafeMode | None = None
 
 
 @dataclass
@@ -104,24 +122,22 @@ class Reconciler:
     tell: Callable[[str], None] = log.info
     may_submit: bool = True
     patient: bool = True
-    _memory: Memory = field(default_factory=Memory)
-    _known: Prefetched = field(default_factory=Prefetched)
     _witnesses: Witnesses = field(init=False)
-    _story: Story = field(init=False)
+    _story: ActionLog = field(init=False)
     _submitter: Submitter = field(init=False)
-    _reached: PositionsReached = field(init=False)
-    _stalls: StallCare = field(init=False)
-    _renewals: Renewals = field(init=False)
-    _looked: bool = False
-    _safe_mode: SafeMode | None = None
+    _run: _Run = field(init=False)
 
     def __post_init__(self) -> None:
         self._witnesses = Witnesses(self.session)
-        self._story = Story(self.session, self.tell)
+        self._story = ActionLog(self.session, self.tell)
         self._submitter = Submitter(self.subject, self._story, self.may_submit)
-        self._reached = PositionsReached(self.subject, self._story, self._memory)
-        self._stalls = StallCare(self.subject, self._story, None)
-        self._renewals = Renewals(self.session, at_once=True)
+        self._run = self._begun(NOWHERE)
+
+    def _begun(self, seen: ReachedPositions, stall: Stall | None = None, safe_mode: SafeMode | None = None) -> _Run:
+        memory = SignMemory(look_every=self.spec.watch.look_every)
+        reached = PositionsReached(self.subject, self._story, memory, seen)
+        stalls = StallCare(self.subject, self._story, stall)
+        return _Run(memory, reached, stalls, Renewals(self.session, at_once=True), safe_mode=safe_mode)
 
     @property
     def session(self) -> ClusterSession:
@@ -140,14 +156,14 @@ class Reconciler:
         require_submittable(self.spec, self.session.cluster)
         observation = self._witnesses.asked(observe(self.subject))
         require_allowed(self.spec, self.session.cluster, observation.claim)
-        observation = self._renewals.known(observation, self.subject.engine)
-        self._reached.recall(observation)
-        return observation, next_step(self.spec, observation, self._memory.look(observation), mode)
+        observation = self._run.renewals.known(observation, self.subject.engine)
+        self._run.reached.recall(observation)
+        return observation, next_step(self.spec, observation, self._run.memory.look(observation), mode)
 
     def run(
         self,
         mode: Mode = Mode.ENSURE,
-        seen: Reached = NOWHERE,
+        seen: ReachedPositions = NOWHERE,
         stall: Stall | None = None,
         safe_mode: SafeMode | None = None,
     ) -> Report:
@@ -165,11 +181,7 @@ class Reconciler:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self._story.begin()
-        self._looked, self._safe_mode = False, safe_mode
-        self._memory, self._known = Memory(look_every=self.spec.watch.look_every), Prefetched()
-        self._reached = PositionsReached(self.subject, self._story, self._memory, seen)
-        self._stalls = StallCare(self.subject, self._story, stall)
-        self._renewals = Renewals(self.session, at_once=True)
+        self._run = self._begun(seen, stall, safe_mode)
         waits = False
         try:
             while True:
@@ -189,7 +201,7 @@ class Reconciler:
 
     def _longest_answer(self) -> float:
         """Return the seconds that a server may take to answer: a short time before it is known that any answers."""
-        if self.patient or self._looked:
+        if self.patient or self._run.looked:
             return math.inf
         return min(_ONE_ANSWER, _ALL_NAMENODES / max(len(self.session.cluster.namenodes), 1))
 
@@ -197,28 +209,28 @@ class Reconciler:
         """Take one look and the step that it requires; return a report if there is nothing left to do."""
         try:
             with at_most(self._longest_answer()):
-                observation = self._witnesses.asked(observe(self.subject, self._known))
-            observation = self._renewals.known(observation, self.subject.engine)
+                observation = self._witnesses.asked(observe(self.subject, self._run.known))
+            observation = self._run.renewals.known(observation, self.subject.engine)
             self._story.tell_of_strangers(observation)
-            if not self._looked:
-                self._looked = True
+            if not self._run.looked:
+                self._run.looked = True
                 self._require_allowed(observation)
                 self._keep_copy()
                 self._keep_closed(observation)
             # Facts missing from the claim's file are queried from the cluster once.
-            self._known = Prefetched(observation.claim, observation.ends)
-            self._reached.recall(observation)
-            look = self._memory.look(observation)
+            self._run.known = Prefetched(observation.claim, observation.folder.ends)
+            self._run.reached.recall(observation)
+            look = self._run.memory.look(observation)
             step = next_step(self.spec, observation, look, mode)
             if isinstance(step, Note):
-                observation = with_log_error(self.session, observation, self._story.tell_once)
+                observation = with_log_error(self.subject, observation, self._story.tell_once)
                 step = next_step(self.spec, observation, look, mode)
-            pending = self._submitter.own.pending(observation)
+            pending = self._submitter.pending(observation)
             if pending and isinstance(step, Wait | Settled) and not observation.frozen:
                 self._submitter.go_on(observation, pending)
                 return step
             if isinstance(step, Settled):
-                step = self._stalls.instead_of(step, observation, position_doubt(observation, look))
+                step = self._run.stalls.instead_of(step, observation, position_doubt(observation, look))
             if isinstance(step, Settled):
                 return self._settle(observation, step)
             self._require_declared(observation, step)
@@ -230,7 +242,7 @@ class Reconciler:
         except Unavailable as error:
             if tells_safe_mode(error.message):
                 # It answered, so its clock is known.
-                self._safe_mode = refused(self._safe_mode, self.session.hdfs.now())
+                self._run.safe_mode = refused(self._run.safe_mode, self.session.hdfs.now())
             self._story.tell_once(f"no conclusion: {error}")
             raise
 
@@ -287,31 +299,31 @@ class Reconciler:
             case Revoke(generation):
                 self._revoke(observation, generation, step.why)
             case Examine():
-                self._stalls.examine(observation, step)
+                self._run.stalls.examine(observation, step)
             case GiveUp():
                 self._give_up(step)
             case Submit():
                 self._submitter.submit(observation, step)
             case Refuse(why):
-                self._reached.note(observation)
+                self._run.reached.note(observation)
                 raise Conflict(why, tried=f"start {self.spec.name}")
 
     def _note_end(self, observation: Observation, step: Note, mode: Mode) -> Report | Step:
-        """Record an end that nobody planned. Of two supervisors the one whose record stands tells it, if anybody is
-        watching: the next look finds it recorded."""
-        end = in_safe_mode(self.spec.failure, step.end, self._safe_mode)
-        ends = with_company(self.session, self.stream, self.spec.failure, (*observation.ends, end))
-        ends = with_silence(self.subject, observation, ends)
-        ends = with_way_back(self.subject, observation, ends, self.tell)
+        """Record an end that nobody planned. If two supervisors do, the one whose record stands tells it, where anybody
+        is watching: the next look finds it recorded."""
+        end = in_safe_mode(self.spec.failure, step.end, self._run.safe_mode)
+        ends = mark_shared_causes(self.session, self.stream, self.spec.failure, (*observation.folder.ends, end))
+        ends = mark_server_outage(self.subject, observation, ends)
+        ends = with_fallback_spec(self.subject, observation, ends, self.tell)
         if not record_end(self.subject.folder, ends):
             return step
         self._story.record(f"recorded the end of generation {step.end.generation}", step.why)
         if ends[-1].shared:
             error = f" ({ends[-1].fingerprint})" if ends[-1].fingerprint else ""
             self.tell(f"it is the environment's, because {cause_of(ends[-1])}{error}")
-        recorded = replace(observation, ends=ends)
+        recorded = replace(observation, folder=replace(observation.folder, ends=ends))
         if mode is Mode.WATCH and needs_a_person(self.spec, recorded):
-            return self._settle(recorded, Settled(Phase.ENDED, told_end(recorded, step.why)))
+            return self._settle(recorded, Settled(Phase.ENDED, end_message(recorded, step.why)))
         return step
 
     def _stop(self, observation: Observation, step: Stop) -> None:
@@ -322,12 +334,12 @@ class Reconciler:
             message = f"{error.without_advice}; the current generation keeps running"
             self._note_blocked(observation, message)
             raise RestartAborted(message, tried=tried) from error
-        if somebody_spoke(self.subject, observation):
+        if orders_changed(self.subject, observation):
             return
-        self._reached.note(observation)
+        self._run.reached.note(observation)
         self._save_logs(observation)
         if step.hung:
-            self._stalls.record(observation, step.hung)
+            self._run.stalls.record(observation, step.hung)
         ended = stop(self.subject, step, lambda: self._witnesses.remember_places(step.application))
         if ended is None:
             self.tell(f"the stop of generation {step.generation} is left as it is: {self.subject.freeze()}")
@@ -337,12 +349,14 @@ class Reconciler:
     def _save_logs(self, observation: Observation) -> None:
         """Keep the ends of the generation's logs, if nobody will aggregate them by the time at which it has ended."""
         app, privileged = observation.current, self.session.cluster.proxy_user_privileges
-        ends = logs_end(self.spec.restart, observation.claim, renewed=observation.renewed, privileged=privileged)
+        ends = logs_end(
+            self.spec.restart, observation.claim, renewed=observation.credentials.renewed, privileged=privileged
+        )
         if app and app.state is ApplicationState.RUNNING and must_be_fetched(self.spec.stop, ends, observation.now):
             save_logs(self.subject, app, observation.generation, self.tell)
 
     def _note_blocked(self, observation: Observation, why: str) -> None:
-        """Keep why it is blocked for those who look from elsewhere; a full quota is no other reason to abort."""
+        """Keep why it is blocked for those who look from elsewhere; a full quota is not another reason to abort."""
         with suppress(KstreamError):
             note_blocked(self.subject.folder, observation.generation, observation.files, observation.now, why)
 
@@ -373,9 +387,9 @@ class Reconciler:
     def _check_successor(self, observation: Observation, step: Stop) -> None:
         """Check that a successor can start. A forced restart ignores files and tickets, not a client and a claim."""
         if step.obstacle:
-            self._reached.note(observation)
+            self._run.reached.note(observation)
             raise Conflict(step.obstacle, tried=f"restart {self.spec.name}")
-        before_stop(self.subject, observation, step)
+        check_ownership_before_stop(self.subject, observation, step)
         if step.preflight:
             preflight(to_be_submitted(self.subject, observation))
         elif (
@@ -390,15 +404,15 @@ class Reconciler:
             frozen = report(self.spec, observation, step, self.session.yarn.active(), tuple(self._story.done))
             self.tell(f"{step.phase}: {step.why}; {frozen.freeze}")
             return frozen
-        doubt = when_settled(self.subject, observation, step, self._story.record, self.tell)
+        doubt = settle_ownership(self.subject, observation, step, self._story.record, self.tell)
         for folder in self._cleaned(observation):
             self._story.record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
         settled = report(self.spec, observation, step, self.session.yarn.active(), tuple(self._story.done))
-        return replace(settled, owner_doubt=doubt)
+        return replace(settled, declaration=replace(settled.declaration, owner_doubt=doubt))
 
     def _cleaned(self, observation: Observation) -> tuple[str, ...]:
         try:
-            self._reached.note(observation)
+            self._run.reached.note(observation)
             return clean_up(self.subject, observation)
         except KstreamError as error:
             # The stream is as it should be; the next reconcile looks at the remains again.

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.plan import Stop
-from airflow_kstream.supervise.streams.folder.engine import Stopped
+from airflow_kstream.supervise.streams.folder.engine import StopResult
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
 
-def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: None) -> Stopped | None:
+def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: None) -> StopResult | None:
     """Return the ended application and the means that ended it. Every means is idempotent.
 
     The marker comes first: from then on every supervisor that looks at the stream finishes this stop. Returns None when
@@ -34,4 +34,4 @@ def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: 
     if ended or not may_go_on():
         return ended
     killed = run.session.yarn.kill(step.application, f"kstream: {step.why}", run.spec.stop.kill_wait)
-    return Stopped(killed, "it was killed")
+    return StopResult(killed, "it was killed")

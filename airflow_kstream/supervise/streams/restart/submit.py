@@ -1,4 +1,4 @@
-"""Submitting a stream: claim the next generation, submit it once, find it by its tag."""
+"""Submitting a stream: claim the next generation, or go on with our own claim; submit it once, find it by its tag."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
+    Denied,
     InvalidInput,
     KstreamError,
+    NotFound,
     SubmissionFailed,
     Unavailable,
 )
@@ -26,19 +28,26 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.secrets import Value
 from airflow_kstream.model.streams.contract import fence_name
-from airflow_kstream.model.streams.generation import Claim, FailedSpec
+from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import Submit
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.horizon.identity import keytab_of
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.checkpoint.owner_steps import (
+    check_ownership_before_submission,
+    take_ownership_before_claim,
+)
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.secrets import looked_up
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
-from airflow_kstream.supervise.streams.folder.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
 from airflow_kstream.supervise.streams.look.launch_tokens import keep_tokens
 from airflow_kstream.supervise.streams.look.observe import confirm_absence
+from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
 from airflow_kstream.supervise.streams.restart.successor import require_successors_needs
 from airflow_kstream.supervise.tickets.keytab_probe import explained
 
@@ -96,30 +105,8 @@ class Submitted:
         return timedelta(seconds=time.monotonic() - self.began)
 
 
-@dataclass
-class OwnClaims:
-    """The claims that this process made or tried to make, until it knows what became of them; by nonce.
-
-    A lost reply hides our own success. Known again, such a claim is submitted at the next look; for everybody else it
-    is a claim whose application may still arrive, which costs `submit.ttl` with nothing running.
-    """
-
-    # With their generations.
-    unsubmitted: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, Submitted] = field(default_factory=dict)
-    given_up: set[str] = field(default_factory=set)
-
-    def pending(self, observation: Observation) -> Claim | None:
-        """Return the stream's newest claim if it is ours to go on with."""
-        claim = observation.claim
-        if claim is None or claim.generation != observation.generation:
-            return None
-        free = observation.current is None and claim.fence in observation.files
-        return claim if claim.nonce in self.outcomes or (free and claim.nonce in self.unsubmitted) else None
-
-
 @dataclass(frozen=True)
-class Prepared:
+class SubmissionInputs:
     """The needs of a submission beside its claim: secrets, and a private folder with a ticket cache."""
 
     secret_conf: Mapping[str, Value] = field(repr=False)
@@ -128,7 +115,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(run: StreamRun) -> Iterator[Prepared]:
+def prepared(run: StreamRun) -> Iterator[SubmissionInputs]:
     """Do all that can fail and needs no claim: a claim without an application keeps every supervisor waiting."""
     plan = _with_secrets(run, require_client(run))
     with private_folder() as private:
@@ -138,133 +125,206 @@ def prepared(run: StreamRun) -> Iterator[Prepared]:
             _log_in(run.session.identity)
         else:
             tickets.acquire(run.session.identity, cache)
-        yield Prepared(plan.secret_conf, private, cache)
+        yield SubmissionInputs(plan.secret_conf, private, cache)
 
 
-def claim_next(
-    run: StreamRun,
-    own: OwnClaims,
-    observation: Observation,
-    generation: int,
-    why: str,
-    instead_of: FailedSpec | None = None,
-) -> Claim:
-    """Claim this generation. Raises Conflict: when another supervisor was quicker."""
-    draft = ClaimDraft(
-        generation=generation,
-        nonce=new_nonce(),
-        spec=run.spec,
-        lifetimes=learn_lifetimes(run.session.hdfs, run.session.identity),
-        positions={point.path: point.position for point in observation.checkpoints},
-        reason=why,
-        key=_key_of(run),
-        instead_of=instead_of,
-    )
-    own.unsubmitted[draft.nonce] = generation
-    try:
-        return run.folder.make_claim(draft)
-    except Conflict:
-        del own.unsubmitted[draft.nonce]
-        raise
+@dataclass
+class Submitter:
+    """The submissions of one reconcile, and the claims, by nonce, that it made or tried to make.
 
-
-def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> Application:
-    """Submit a claim that we hold, once, and return the application that carries its tag.
-
-    Raises SubmissionFailed: when no application appears, and the engine's errors. The claim's fence is removed first,
-    so that an application that still arrives under this claim can't start, unless the ResourceManager may merely not
-    list it yet.
+    It keeps a claim until it knows what became of it, because a lost reply hides our own success. Known again, such a
+    claim is submitted at the next look; for everybody else it is a claim whose application may still arrive, which
+    costs `submit.ttl` with nothing running.
     """
-    own.unsubmitted.pop(claim.nonce, None)
-    try:
-        plan = replace(_planned(run, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
-        timeout, began = run.spec.submit.timeout, time.monotonic()
-        outcome = run.engine.submit(plan, run.cluster, ready.ticket_cache, ready.folder, timeout)
-    except KstreamError:
-        # The client never started. If HDFS is away now, the next look finds a claim of ours again.
-        own.unsubmitted[claim.nonce] = claim.generation
-        withdraw(run, own, claim)
-        raise
-    own.outcomes[claim.nonce] = Submitted(outcome, began)
-    return conclude(run, own, claim)
 
+    subject: StreamRun
+    story: ActionLog
+    may_submit: bool = True
+    """False for a caller that only wants to stop the stream."""
+    unsubmitted: dict[str, int] = field(default_factory=dict)
+    """The generations of claims that were not submitted yet."""
+    outcomes: dict[str, Submitted] = field(default_factory=dict)
+    """The submissions whose applications are not found yet."""
+    given_up: set[str] = field(default_factory=set)
+    """The claims whose fences were taken, or may have been."""
 
-def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> bool:
-    """Give up a claim of ours that was not submitted; return False if it stays ours: the cluster is frozen."""
-    if not run.take_fence(claim.fence):
-        return False
-    own.unsubmitted.pop(claim.nonce, None)
-    return True
+    def submit(self, observation: Observation, step: Submit) -> None:
+        """Claim the next generation and submit it, unless orders changed or another supervisor was quicker."""
+        if not self.may_submit:
+            raise Conflict("its desired state is running again", tried=f"stop {self.subject.spec.name}")
+        subject, step = self._subject_of(observation, step)
+        if not observation.current:
+            preflight(subject)
+        with prepared(subject) as ready:
+            if orders_changed(self.subject, observation) or self.subject.folder.repeat_former(observation.desired):
+                return
+            take_ownership_before_claim(subject, observation, step.why, self.story.record)
+            try:
+                claim = self._claim(subject, observation, step)
+            except Conflict as lost:
+                self.story.tell(f"{lost.message}: checking again")
+                return
+            self.story.record(f"claimed generation {step.generation}", step.why)
+            self._submit(subject, claim, ready)
 
+    def pending(self, observation: Observation) -> Claim | None:
+        """Return the stream's newest claim if it is ours to go on with."""
+        claim = observation.claim
+        if claim is None or claim.generation != observation.generation:
+            return None
+        free = observation.current is None and claim.fence in observation.files
+        return claim if claim.nonce in self.outcomes or (free and claim.nonce in self.unsubmitted) else None
 
-def withdraw_all(run: StreamRun, own: OwnClaims) -> None:
-    """Give up what this process claimed and will not submit, as far as HDFS can be reached.
+    def go_on(self, observation: Observation, claim: Claim) -> None:
+        """Go on with our own claim, which a lost reply had hidden from us, or whose application is not found yet."""
+        self.story.tell_once(f"generation {claim.generation} was claimed here: going on with it")
+        if claim.nonce in self.outcomes:
+            self._conclude(claim)
+        elif observation.desired.state is DesiredState.RUNNING:
+            subject = with_spec_of(self.subject, claim) if claim.instead_of else self.subject
+            with prepared(subject) as ready:
+                if not orders_changed(self.subject, observation):
+                    self._submit(subject, claim, ready)
+        elif self._withdraw(claim):
+            self.story.record(f"gave up generation {claim.generation}", "nothing of it was submitted")
 
-    What a freeze found is gone on with after it or, by another process, given up once `submit.ttl` is over.
-    """
-    for nonce, generation in list(own.unsubmitted.items()):
-        frozen = False
-        with suppress(KstreamError):
-            frozen = not run.take_fence(fence_name(generation, nonce))
-        if not frozen:
-            del own.unsubmitted[nonce]
+    def withdraw_all(self) -> None:
+        """Give up what was claimed here and will not be submitted, as far as HDFS can be reached: nobody else waits for
+        it then.
 
+        A claim interrupted by a freeze is resumed afterwards; if this process is gone, another gives it up after
+        `submit.ttl`.
+        """
+        for nonce, generation in list(self.unsubmitted.items()):
+            frozen = False
+            with suppress(KstreamError):
+                frozen = not self.subject.take_fence(fence_name(generation, nonce))
+            if not frozen:
+                del self.unsubmitted[nonce]
 
-def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
-    """Find the application of a claim whose client has ended. Raises SubmissionFailed: when there is none."""
-    submitted, given_up = own.outcomes[claim.nonce], claim.nonce in own.given_up
-    outcome = submitted.outcome
-    application = None if given_up else _find(run, claim, patient=outcome.exit_code == 0)
-    if application is None and (given_up or _surely_missing(run, claim, submitted.age)):
-        own.given_up.add(claim.nonce)
-        if run.take_fence(claim.fence):
-            _kill_a_late_arrival(run, claim)
-    del own.outcomes[claim.nonce]
-    if application is None:
-        raise SubmissionFailed(
-            f"it {_ending(run, outcome)} and left no application tagged {run.id.generation_tag(claim.generation)}; "
-            f"it said:\n{outcome.tail}",
-            tried=f"submit generation {claim.generation} of {run.spec.name}",
-            principal=str(run.session.identity),
+    def _subject_of(self, observation: Observation, step: Submit) -> tuple[StreamRun, Submit]:
+        """Return the run with the spec to be submitted. One of former times that can't be submitted any longer leaves
+        the declared one, at the usual pace."""
+        if step.former is None:
+            return self.subject, step
+        try:
+            former = to_be_submitted(self.subject, observation)
+            preflight(former)
+        except (Conflict, InvalidInput, NotFound, Denied) as error:
+            why = f"{step.why}; but that can't be done ({error.without_advice}), so the declared one is tried again"
+            self.story.tell_once(f"submit: {why}")
+            return self.subject, replace(step, why=why, former=None)
+        return former, step
+
+    def _claim(self, subject: StreamRun, observation: Observation, step: Submit) -> Claim:
+        """Claim the step's generation. Raises Conflict: when another supervisor was quicker."""
+        draft = ClaimDraft(
+            generation=step.generation,
+            nonce=new_nonce(),
+            spec=subject.spec,
+            lifetimes=learn_lifetimes(subject.session.hdfs, subject.session.identity),
+            positions={point.path: point.position for point in observation.checkpoints},
+            reason=step.why,
+            key=_key_of(subject),
+            instead_of=step.former.instead_of if step.former else None,
         )
-    keep_tokens(run.folder, claim, outcome.tokens)
-    return application
+        self.unsubmitted[draft.nonce] = step.generation
+        try:
+            return subject.folder.make_claim(draft)
+        except Conflict:
+            del self.unsubmitted[draft.nonce]
+            raise
+
+    def _submit(self, subject: StreamRun, claim: Claim, ready: SubmissionInputs) -> None:
+        """Submit a claim that we hold, once.
+
+        Raises SubmissionFailed: when no application appears, and the engine's errors. The claim's fence is removed
+        first, so that an application that still arrives under this claim can't start, unless the ResourceManager may
+        merely not list it yet.
+        """
+        check_ownership_before_submission(subject, claim)
+        self.unsubmitted.pop(claim.nonce, None)
+        try:
+            plan = replace(_planned(subject, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
+            timeout, began = subject.spec.submit.timeout, time.monotonic()
+            outcome = subject.engine.submit(plan, subject.cluster, ready.ticket_cache, ready.folder, timeout)
+        except KstreamError:
+            # The client never started. If HDFS is away now, the next look finds a claim of ours again.
+            self.unsubmitted[claim.nonce] = claim.generation
+            self._withdraw(claim)
+            raise
+        self.outcomes[claim.nonce] = Submitted(outcome, began)
+        self._conclude(claim)
+
+    def _withdraw(self, claim: Claim) -> bool:
+        """Give up a claim of ours that was not submitted; return False if it stays ours: the cluster is frozen."""
+        if not self.subject.take_fence(claim.fence):
+            return False
+        self.unsubmitted.pop(claim.nonce, None)
+        return True
+
+    def _conclude(self, claim: Claim) -> None:
+        """Find the application of a claim whose client has ended. Raises SubmissionFailed: when there is none."""
+        submitted, given_up = self.outcomes[claim.nonce], claim.nonce in self.given_up
+        outcome, run, number = submitted.outcome, self.subject, claim.generation
+        application = None if given_up else self._find(claim, patient=outcome.exit_code == 0)
+        if application is None and (given_up or self._surely_missing(claim, submitted.age)):
+            self.given_up.add(claim.nonce)
+            if run.take_fence(claim.fence):
+                self._kill_a_late_arrival(claim)
+        del self.outcomes[claim.nonce]
+        if application is None:
+            raise SubmissionFailed(
+                f"it {_ending(run, outcome)} and left no application tagged {run.id.generation_tag(number)}; "
+                f"it said:\n{outcome.tail}",
+                tried=f"submit generation {number} of {run.spec.name}",
+                principal=str(run.session.identity),
+            )
+        keep_tokens(run.folder, claim, outcome.tokens)
+        self.story.record(f"submitted generation {number} as {application.id}", claim.reason, submitted=number)
+
+    def _kill_a_late_arrival(self, claim: Claim) -> None:
+        """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
+        late, run = self._find(claim, patient=False), self.subject
+        if late and late.alive and not run.is_frozen():
+            why = "kstream: its generation was given up before it appeared"
+            run.session.yarn.kill(late.id, why, run.spec.stop.kill_wait)
+
+    def _find(self, claim: Claim, *, patient: bool) -> Application | None:
+        """Find the application by its tag. After a client succeeded, a ResourceManager may need a moment to list it."""
+        run, tag = self.subject, self.subject.id.generation_tag(claim.generation)
+        tagged = TaggedApplications(run.id, run.folder.authored().counted)
+
+        def newest() -> Application | None:
+            ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))
+            return max((app for _, app in ours), key=lambda app: app.order, default=None)
+
+        return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
+
+    def _surely_missing(self, claim: Claim, age: timedelta) -> bool:
+        """Return False if it may run although it is not listed: it would lose its fence, and its claim times out
+        anyway."""
+        try:
+            confirm_absence(self.subject, claim, age)
+        except Unavailable:
+            return False
+        return True
 
 
-def _kill_a_late_arrival(run: StreamRun, claim: Claim) -> None:
-    """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
-    late = _find(run, claim, patient=False)
-    if late and late.alive and not run.is_frozen():
-        run.session.yarn.kill(
-            late.id, "kstream: its generation was given up before it appeared", run.spec.stop.kill_wait
-        )
+def orders_changed(subject: StreamRun, observation: Observation) -> bool:
+    """Tell whether the desired state was written since this look, or the cluster was frozen: preparing a step may
+    take minutes."""
+    listing, folder = subject.session.state.look(), subject.folder
+    if subject.freeze(listing).holds(subject.session.hdfs.now()):
+        return True
+    order = folder.newest_order(folder.authored(), listing)
+    return (order.number if order else 0) != observation.desired.number
 
 
 def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:
     if outcome.exit_code is None:
         return f"did not end within {format_duration(run.spec.submit.timeout)}, was ended,"
     return f"ended with {outcome.exit_code}"
-
-
-def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
-    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
-    tag = run.id.generation_tag(claim.generation)
-    tagged = TaggedApplications(run.id, run.folder.authored().counted)
-
-    def newest() -> Application | None:
-        ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))
-        return max((app for _, app in ours), key=lambda app: app.order, default=None)
-
-    return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
-
-
-def _surely_missing(run: StreamRun, claim: Claim, age: timedelta) -> bool:
-    """Return False if it may run although it is not listed: it would lose its fence, and its claim times out anyway."""
-    try:
-        confirm_absence(run, claim, age)
-    except Unavailable:
-        return False
-    return True
 
 
 def _key_of(run: StreamRun) -> KeyVersion | None:

@@ -7,8 +7,8 @@ from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
+from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
-from airflow_kstream.policy.streams.spark.queue_room import queue_obstacle
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
@@ -16,7 +16,7 @@ _READ, _WRITE, _ALL = "r--", "-wx", "rwx"
 
 
 def require_successors_needs(run: StreamRun) -> None:
-    """Check queue, files and checkpoints. What can't be asked is no obstacle; what HDFS refuses is one.
+    """Check queue, files and checkpoints. What can't be asked is not an obstacle; what HDFS refuses is one.
 
     Raises Conflict: when the queue would not take it. Raises InvalidInput: when a file is missing. Raises Denied: when
     the stream's identity may not read a file, or not write a checkpoint. Raises Unavailable: when HDFS is away.
@@ -51,7 +51,7 @@ def _require_file(session: ClusterSession, path: str) -> None:
 
 
 def _require_checkpoint(hdfs: Hdfs, path: str) -> None:
-    """Check the folder and that of its owner's record or, if Spark is yet to make it, the folder that it is made in."""
+    """Check the folder and that of its owner's record or, if the job is yet to make it, that which it is made in."""
     try:
         hdfs.check_access(path, _ALL)
     except NotFound:

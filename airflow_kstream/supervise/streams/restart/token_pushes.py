@@ -29,19 +29,20 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Push
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import Pushes, TokenPush, in_milliseconds
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import pushed_issuers
+from airflow_kstream.model.versioned import write
+from airflow_kstream.policy.streams.horizon.launch_tokens import issuers
 from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.token_users import unproven
+from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.formats import VERSION
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.folder.story import Story
 
 # A driver looks each 5 s, and has 30 s to see that Spark uses what it sent.
 _ANSWERS_WITHIN = timedelta(minutes=1)
 
 
-def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Story) -> None:
+def push_tokens(run: StreamRun, observation: Observation, step: Push, story: ActionLog) -> None:
     """Push fresh tokens, or the test of a driver that has shown nothing yet, and tell what its driver answers.
 
     Nothing that is wrong with it ends this: the generation lives on its present tokens, what was tried is noted in the
@@ -62,7 +63,7 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
             unproven(run.session, observation.current, run.session.identity)
         tokens = fresh_tokens(run, observation.claim)
     except KstreamError as error:
-        run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": error.without_advice}))
+        run.folder.put(unpushed_marker(push), write(VERSION, {"why": error.without_advice}))
         story.record(f"pushed no tokens to generation {step.generation}", str(error))
         return
     push = push_of(step.generation, tokens)
@@ -86,9 +87,9 @@ def fresh_tokens(run: StreamRun, claim: Claim | None) -> tuple[FreshToken, ...]:
     Raises InvalidInput: when this connection has no conf folder with the RPC addresses; and the servers' refusals.
     """
     submitted = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
-    told = (claim.tokens or ()) if claim else ()
-    issuers = pushed_issuers(submitted, run.cluster.spark_conf, run.cluster.default_fs, told)
-    return tuple(mint_at(issuer, run.cluster, run.session.identity) for issuer in issuers)
+    told = (claim.credentials.tokens or ()) if claim else ()
+    pushed = issuers(told) or run.engine.token_filesystems(run.cluster, submitted)
+    return tuple(mint_at(issuer, run.cluster, run.session.identity) for issuer in pushed)
 
 
 def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def push_of(generation: int, tokens: tuple[FreshToken, ...]) -> TokenPush:
 
 def record_push(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
     """Record a push by hand that its driver was seen to use."""
-    folder.put(applied_marker(push), json.dumps({"version": VERSION, "by": "hand"}))
+    folder.put(applied_marker(push), write(VERSION, {"by": "hand"}))
     _announce(folder, push, tokens)
 
 
@@ -132,7 +133,7 @@ def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int
 
 
 def _announce(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
-    folder.put(push_file(push), json.dumps({"version": VERSION, "tokens": [_named(token) for token in tokens]}))
+    folder.put(push_file(push), write(VERSION, {"tokens": [_named(token) for token in tokens]}))
 
 
 def _named(token: FreshToken) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def _named(token: FreshToken) -> dict[str, Any]:
     }
 
 
-def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: Story) -> None:
+def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: ActionLog) -> None:
     """Wait a moment for the driver's answer; a later one is found by the next look."""
     number = push.generation
     what = f"pushed fresh tokens to generation {number}" if push.until else f"asked generation {number} to take tokens"
@@ -198,7 +199,7 @@ def take_back(run: StreamRun, known: Pushes) -> None:
         if push.until is None or not (push.id in before or run.folder.forget_tokens(tokens_file(push))):
             continue
         why = "its driver had not taken them when the next ones were pushed"
-        run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": why}))
+        run.folder.put(unpushed_marker(push), write(VERSION, {"why": why}))
         # The identifiers of what could not be cancelled now stand in the announcement alone.
         if _cancel(run, push) == len([*_identifiers(run.folder, push)]):
             run.folder.forget([push_file(push)])

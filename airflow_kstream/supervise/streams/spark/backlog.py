@@ -13,9 +13,9 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with its backlog, if it has rested for so long that this decides, and brokers are declared.
+    """Return the checkpoint with its backlog, if it has rested long enough for it to decide and brokers are declared.
 
-    An error of Kafka's is no error of the look: the backlog is then unknown, and says why.
+    An error of Kafka's is not an error of the look: the backlog is then unknown, and says why.
     """
     if spec.kafka.bootstrap_servers is None or not rests(spec.heartbeat, point, session.hdfs.now()):
         return point

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -11,15 +11,18 @@ from pathlib import Path
 
 from airflow_kstream.clients import spark
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
+from airflow_kstream.clients.spark_pages import DRIVER
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.logs.thread_dump import Process
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
 from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
@@ -28,13 +31,16 @@ from airflow_kstream.model.streams.stream import Deploy, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
+from airflow_kstream.policy.streams.spark.driver_error import last_error
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
 from airflow_kstream.policy.streams.spark.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
+from airflow_kstream.policy.streams.spark.uncounted_tokens import token_filesystems, uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import Stopped
+from airflow_kstream.supervise.streams.folder.engine import EngineWords, StopResult
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.spark.backlog import with_backlog
+from airflow_kstream.supervise.streams.spark.examiner import SparkExaminer, spark_processes
 
 # Confs that become environment variables of the driver and of the executors.
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
@@ -44,6 +50,7 @@ DRIVER_HELPER = str(_JOBS / "kstream_driver.py")
 # How a client of this host is looked at: it is asked, or nothing is started.
 _Look = Callable[[str], SparkInstallation | None]
 _HELPERS = Helpers(DRIVER_HELPER, str(_JOBS / "kstream_tokens.py"), str(_JOBS / "kstream_launcher.py"))
+_OUT, _ERR = "stdout", "stderr"
 
 
 class SparkEngine:
@@ -52,6 +59,8 @@ class SparkEngine:
     `spark_submit` is the client that a person names, which may be a path. It wins over the declaration's, and that
     one over the connection's.
     """
+
+    words = EngineWords(DRIVER, (_OUT, _ERR), refreshed="PySpark jobs")
 
     def __init__(self, defaults: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> None:
         self._read_defaults = defaults
@@ -84,7 +93,7 @@ class SparkEngine:
         return spark.submit(submission, environment, folder, timeout)
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
-        """Read the checkpoints. One on another filesystem, in a claim of an earlier version, is not known to move."""
+        """Read the checkpoints. One on another filesystem is not known to move."""
         here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
         return tuple(
             with_backlog(session, spec, session.hdfs.checkpoint(path)) if here[path] else Checkpoint(path, None)
@@ -93,7 +102,7 @@ class SparkEngine:
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
-    ) -> Stopped | None:
+    ) -> StopResult | None:
         """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
         commit, so that no batch is redone."""
         policy, every = spec.stop, spec.watch.look_every
@@ -101,12 +110,12 @@ class SparkEngine:
         if started_marker(step.generation) in folder.names():
             ended = _ended(session, step.application, every, policy.marker_grace)
             if ended:
-                return Stopped(ended, "its driver stopped at the marker")
+                return StopResult(ended, "its driver stopped at the marker")
         until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
         if may_go_on() and _signalled(session, step.application):
             ended = _ended(session, step.application, every, policy.signal_grace)
             if ended:
-                return Stopped(ended, "SIGTERM ended its driver")
+                return StopResult(ended, "SIGTERM ended its driver")
         return None
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
@@ -128,6 +137,23 @@ class SparkEngine:
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         return rounds_in(log)
+
+    def token_filesystems(self, cluster: Cluster, spec: StreamSpec) -> tuple[str, ...]:
+        return token_filesystems(spec, cluster.spark_conf, cluster.default_fs)
+
+    def uncounted_tokens(
+        self, cluster: Cluster, spec: StreamSpec, tokens: tuple[LaunchToken, ...] = ()
+    ) -> tuple[UncountedToken, ...]:
+        return uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, tokens)
+
+    def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
+        return spark_processes(session, app)
+
+    def examiner(self, session: ClusterSession, app: Application, query: str) -> SparkExaminer:
+        return SparkExaminer(session, app, query)
+
+    def last_error(self, logs: Mapping[str, str]) -> str:
+        return last_error(logs.get(_OUT, ""), logs.get(_ERR, ""))
 
     def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check the staging folder that the client's own defaults name; a declared one was checked before."""

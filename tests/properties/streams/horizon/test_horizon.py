@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.horizon.horizon import horizon
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 
@@ -24,8 +25,8 @@ def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
     life: timedelta, plan_ratio: float, jitter: float, nonce: str
 ) -> None:
     spec = replace(TICKET_SPEC, restart=RestartPolicy(plan_ratio=plan_ratio, jitter_ratio=jitter))
-    claim = replace(claim_of(TICKET_SPEC, 1, START), nonce=nonce, lifetimes=TokenLifetimes(life, life))
-    ends = horizon(spec.restart, claim, START, None)
+    claim = changed(claim_of(TICKET_SPEC, 1, START), nonce=nonce, lifetimes=TokenLifetimes(life, life))
+    ends = horizon(spec.restart, Credentials(claim), START)
     assert ends.plan is not None
     assert ends.force is not None
     assert ends.hard is not None

@@ -46,7 +46,7 @@ def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys
         seen = look(session, SPEC)
         assert seen.current
         assert seen.claim
-        assert [str(token) for token in seen.claim.tokens or ()] == [
+        assert [str(token) for token in seen.claim.credentials.tokens or ()] == [
             "HDFS_DELEGATION_TOKEN of ha-hdfs:kstream",
             f"kms-dt of {conf.key_provider}",
         ]

@@ -188,7 +188,7 @@ def test_one_damaged_replica_of_three_keeps_no_file_open_and_costs_no_byte(
 
 
 def test_a_file_that_was_reopened_and_not_written_is_closed_as_it_was(three: Minicluster, run: Run) -> None:
-    assert run.closed("reopened").length_after == SIZE
+    assert run.closed("reopened").change.length_after == SIZE
     assert content(three, f"{FOLDER}/reopened") == pattern(SIZE)
 
 
@@ -197,7 +197,7 @@ def test_a_block_whose_datanode_was_started_again_is_as_long_as_the_namenode_kno
 ) -> None:
     """No reader gets it until it is recovered, so its DataNode tells no length: -1."""
     recovery = run.closed("restarted")
-    assert (recovery.visible_before, recovery.length_after, recovery.bytes_lost) == (SIZE, SIZE, 0)
+    assert (recovery.change.visible_before, recovery.change.length_after, recovery.bytes_lost) == (SIZE, SIZE, 0)
     assert content(three, recovery.path) == pattern(SIZE)
 
 
@@ -226,18 +226,18 @@ def test_a_file_in_an_encryption_zone_needs_no_key_to_be_recovered(three: Minicl
 def test_a_snapshot_that_captured_an_open_file_keeps_its_length_of_then(three: Minicluster, run: Run) -> None:
     held = f"{FOLDER}/.snapshot/then/in-a-snapshot"
     assert held not in {finding.path for finding in run.report.survey.findings}
-    assert run.closed("in-a-snapshot").length_after == 2 * SIZE
+    assert run.closed("in-a-snapshot").change.length_after == 2 * SIZE
     assert content(three, f"{FOLDER}/in-a-snapshot") == pattern(2 * SIZE)
     assert content(three, held) == pattern(SIZE)
 
 
 def test_a_striped_file_is_closed_at_its_last_whole_stripe(three: Minicluster, run: Run) -> None:
     recovery = run.closed("striped/two-and-a-half")
-    assert recovery.length_after
-    assert recovery.length_after % STRIPE == 0
-    assert recovery.visible_before
-    assert recovery.bytes_lost == recovery.visible_before - recovery.length_after > 0
-    assert content(three, recovery.path) == pattern(recovery.length_after)
+    assert recovery.change.length_after
+    assert recovery.change.length_after % STRIPE == 0
+    assert recovery.change.visible_before
+    assert recovery.bytes_lost == recovery.change.visible_before - recovery.change.length_after > 0
+    assert content(three, recovery.path) == pattern(recovery.change.length_after)
 
 
 def test_a_striped_file_without_a_whole_stripe_is_given_up_with_the_reason(run: Run) -> None:
@@ -257,5 +257,5 @@ def test_a_dead_datanode_of_three_keeps_no_file_open(three: Minicluster) -> None
             recovery = the_one(owner.recover(targets))
         finally:
             three.start(dying)
-    assert (recovery.outcome, recovery.length_after) == (Outcome.CLOSED, SIZE)
+    assert (recovery.outcome, recovery.change.length_after) == (Outcome.CLOSED, SIZE)
     assert content(three, OF_A_DEAD_NODE) == pattern(SIZE)

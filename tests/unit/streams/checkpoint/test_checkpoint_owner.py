@@ -85,7 +85,7 @@ class TestOneOwner:
             supervise(subject(life, COPY))
 
     def test_one_that_ended_by_itself_keeps_its_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
-        application = supervise(life.run).application
+        application = supervise(life.run).job.application
         life.yarn.end(str(application))
         assert supervise(life.run, Mode.WATCH).phase is Phase.ENDED
         with pytest.raises(Conflict, match="belongs to stream orders"):
@@ -185,7 +185,7 @@ class TestDataWithoutOwner:
         life.engine.complete_epoch(SPEC)
         theirs = life.yarn.start(frozenset({"by-hand"}))
         adopt(life.run, theirs.id)
-        assert supervise(life.run).application == theirs.id
+        assert supervise(life.run).job.application == theirs.id
         words = [json.loads(hdfs.files[f"{RECORD}owner-00000{number}"][0]) for number in (1, 2)]
         assert [(entry["word"], entry["reason"]) for entry in words] == [
             ("adopt", f"adopted {theirs.id}"),
@@ -247,7 +247,7 @@ class TestTrouble:
         rewrite(hdfs, stream="former")
         report = supervise(life.run)
         assert (report.phase, len(alive(life))) == (Phase.RUNNING, 1)
-        assert "belongs to stream former" in report.owner_doubt
+        assert "belongs to stream former" in report.declaration.owner_doubt
         life.request_restart()
         with pytest.raises(RestartAborted, match="belongs to stream former"):
             supervise(life.run)
@@ -256,14 +256,14 @@ class TestTrouble:
     def test_a_broken_record_stops_nothing_and_is_reported(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
         hdfs.write(f"{RECORD}owner-000001", "[]", overwrite=True)
-        assert "owner-000001 of streamer can't be understood" in supervise(life.run).owner_doubt
+        assert "owner-000001 of streamer can't be understood" in supervise(life.run).declaration.owner_doubt
         with pytest.raises(InvalidInput, match="nothing is submitted to this checkpoint until somebody has repaired"):
             supervise(subject(life, COPY))
 
     def test_a_record_of_a_newer_version_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
         rewrite(hdfs, version=2, shape="new")
-        assert "by a newer version of this program" in supervise(life.run).owner_doubt
+        assert "by a newer version of this program" in supervise(life.run).declaration.owner_doubt
         stop(life.run)
         assert entries(hdfs) == ["owner-000001"]
 
@@ -282,7 +282,7 @@ class TestTrouble:
         assert owner(life.run) == US
 
     def test_a_claimed_checkpoint_on_another_filesystem_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
-        """An earlier version accepted it, and looked for it under the same path on its own NameNode."""
+        """Its path is looked for on none of our NameNodes: a folder of the same name there is another one."""
         elsewhere = replace(SPEC, checkpoints=("hdfs://other/data/cp",))
         supervise(life.run)
         claim = f"{life.run.id.folder}/gen-000001"

@@ -71,7 +71,7 @@ def test_an_adopt_that_fails_at_any_request_lets_nothing_start_beside_the_job(li
         assert others(life, theirs) == [], f"the adopt failed at its request {at}"
         with suppress(Conflict):
             adopt(life.run, theirs.id)
-        assert supervise(life.run).application == theirs.id, "and the command can be repeated"
+        assert supervise(life.run).job.application == theirs.id, "and the command can be repeated"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_stop_and_a_start_are_no_word_about_the_job(life: Life, half_adopted: 
 
 def test_an_older_claim_of_the_stream_does_not_finish_it(life: Life, hdfs: Interrupted) -> None:
     """The stream has run before, elsewhere, and its declaration now names the checkpoint of a job by hand."""
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     life.run = subject(life, MOVED)
     theirs = by_hand(life)
     adopt_half(life, hdfs, theirs)
@@ -134,7 +134,7 @@ def test_what_runs_under_a_claim_of_an_earlier_format_keeps_its_number(life: Lif
     assert "which is not read; `kstream streams adopt`" in supervise(life.run).why
     assert adopt(life.run, running.id).generation == 2
     report = supervise(life.run)
-    assert (report.phase, report.application, report.generation) == (Phase.RUNNING, running.id, 2)
+    assert (report.phase, report.job.application, report.generation) == (Phase.RUNNING, running.id, 2)
     life.request_restart()
     assert supervise(life.run).generation == 3
 
@@ -159,7 +159,7 @@ def test_a_failed_adopt_from_an_earlier_format_can_be_repeated(life: Life, hdfs:
         with suppress(Conflict):
             adopt(life.run, running.id)
         report = supervise(life.run)
-        assert (report.application, report.generation) == (running.id, 2), f"it failed at its request {at}"
+        assert (report.job.application, report.generation) == (running.id, 2), f"it failed at its request {at}"
     assert without_claim, "the moment without a claim is among them"
 
 
@@ -177,7 +177,7 @@ class TestAnotherUsersJob:
         theirs = life.yarn.start(frozenset({"by-hand"}), user="alice")
         adopt(life.run, theirs.id, of_user="alice")
         assert words(hdfs) == [f"{WORD}/{life.run.id}/adopted.{theirs.id}.alice"]
-        assert supervise(subject(life, SPEC)).application == theirs.id
+        assert supervise(subject(life, SPEC)).job.application == theirs.id
 
     def test_who_is_no_supervisor_may_not_say_it(self, life: Life, hdfs: Interrupted) -> None:
         theirs = life.yarn.start(frozenset({"by-hand"}), user="bob")
@@ -194,7 +194,7 @@ class TestAnotherUsersJob:
         adopt(life.run, theirs.id, of_user="alice")
         hdfs.delete(words(hdfs)[0])
         observation = observe(subject(life, SPEC))
-        assert (observation.current, observation.strangers) == (None, (theirs,))
+        assert (observation.current, observation.yarn.strangers) == (None, (theirs,))
 
     def test_a_word_about_the_streams_own_job_is_not_kept(self, life: Life, hdfs: Interrupted) -> None:
         adopt(life.run, life.yarn.start(frozenset({"by-hand"})).id, of_user="alice")
@@ -218,4 +218,4 @@ class TestAnotherUsersJob:
             assert others(life, theirs) == [], f"the adopt failed at its request {at}"
             with suppress(Conflict):
                 adopt(life.run, theirs.id, of_user="alice")
-            assert supervise(life.run).application == theirs.id, f"and the command can be repeated ({at})"
+            assert supervise(life.run).job.application == theirs.id, f"and the command can be repeated ({at})"

@@ -17,6 +17,7 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.policy.streams.restart.looks import further
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
+from tests.simulated.values import changed
 from tests.simulated.yarn import (
     CHECKPOINT,
     START,
@@ -52,7 +53,7 @@ def after(
         yarn.applications = [(2, app)]
         yarn.files = {yarn.claims[2].fence}
     found = None if state is ApplicationState.RUNNING or not recorded else containers(NodeVerdict.COMPLETE)
-    return replace(yarn.look(), checkpoints=(checkpoint,), containers=found, accepted=accepted)
+    return changed(yarn.look(), checkpoints=(checkpoint,), containers=found, accepted=accepted)
 
 
 def step(seen: Observation, looks: Looks | None = None) -> Step:
@@ -125,7 +126,7 @@ def test_data_without_a_known_position_need_only_be_silent() -> None:
 def test_a_claim_of_unknown_positions_proves_nothing_and_refuses_nothing() -> None:
     seen = after(point("q", 5), Position(None, -1, -1))
     assert seen.claim is not None
-    unknown = replace(seen.claim, positions={}, missing=frozenset({Missing.POSITIONS}))
+    unknown = changed(seen.claim, positions={}, missing=frozenset({Missing.POSITIONS}))
     assert isinstance(step(replace(seen, claim=unknown)), Submit)
 
 
@@ -135,7 +136,7 @@ def test_a_job_that_never_wrote_its_declared_folder_is_not_restarted_silently() 
     submitted = step(seen)
     assert isinstance(submitted, Submit)
     assert f"{CHECKPOINT} has no file, so nothing of it is watched" in submitted.why
-    unproven = replace(seen, containers=None)
+    unproven = changed(seen, containers=None)
     assert isinstance(step(unproven, watched(unproven, timedelta(minutes=29))), Wait)
     assert isinstance(step(unproven, watched(unproven, timedelta(minutes=30))), Submit)
 

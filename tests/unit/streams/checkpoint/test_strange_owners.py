@@ -108,7 +108,7 @@ class TestNothingIsGiven:
         assert "belongs to stream orders" in str(refused.value)
         assert "says a release, which counts for nothing here: mallory wrote it" in str(refused.value)
         before = entries(hdfs)
-        assert supervise(life.run).owner_doubt == ""
+        assert supervise(life.run).declaration.owner_doubt == ""
         life.request_restart()
         assert supervise(life.run).generation == 2
         assert entries(hdfs) == before, "it owns it all the time"
@@ -138,8 +138,8 @@ class TestRefusals:
         scribble(hdfs, 2, GHOST, by="jane@edge1")
         report = supervise(life.run)
         assert (report.phase, len(alive(life))) == (Phase.RUNNING, 1)
-        assert "belongs to stream ghost of state_dir /elsewhere" in report.owner_doubt
-        assert "(by jane@edge1 (HDFS user mallory))" in report.owner_doubt
+        assert "belongs to stream ghost of state_dir /elsewhere" in report.declaration.owner_doubt
+        assert "(by jane@edge1 (HDFS user mallory))" in report.declaration.owner_doubt
         life.request_restart()
         with pytest.raises(RestartAborted, match=rf"mallory wrote that, .*`hdfs dfs -rm {RECORD}owner-000002`"):
             supervise(life.run)
@@ -164,7 +164,7 @@ class TestRefusals:
                 raise Denied("Permission denied")
 
         hdfs.at_request = unreadable
-        assert f"{RECORD}owner-000002 of mallory can't be read" in supervise(life.run).owner_doubt
+        assert f"{RECORD}owner-000002 of mallory can't be read" in supervise(life.run).declaration.owner_doubt
 
     @pytest.mark.parametrize("state_dir", ["kstream", "/kstream/../data", "", "/half\ud800", "/" + "x" * 2000])
     def test_an_owner_is_looked_for_only_where_a_state_dir_can_be(
@@ -196,7 +196,7 @@ class TestNumbers:
         life.request_restart()
         assert supervise(life.run).generation == 2, "it owns its checkpoint, and writes nothing"
         life.set_desired(DesiredState.STOPPED)
-        assert f"`hdfs dfs -rm -r {RECORD}owner-999999999`" in supervise(life.run).owner_doubt
+        assert f"`hdfs dfs -rm -r {RECORD}owner-999999999`" in supervise(life.run).declaration.owner_doubt
 
     def test_a_flood_of_entries_hides_nothing(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
@@ -279,7 +279,7 @@ class TestFolders:
 
 
 def alices(life: Life, hdfs: Interrupted) -> StreamRun:
-    """Return the stream as it ran so far as alice, who is no supervisor: nobody kept a copy of its declaration."""
+    """Return the stream as it ran so far as alice, who is not a supervisor: nobody kept a copy of its declaration."""
     life.yarn.whoami = "alice"
     hdfs.modes[CLUSTER.state_dir] = "1777"
     with hdfs.as_user("alice"):
@@ -301,7 +301,7 @@ class TestTheHealthy:
         with hdfs.as_user("watcher"):
             looker = replace(subject(life, SPEC), declared=False)
             report = supervise(looker, Mode.WATCH)
-        assert (report.phase, report.owner_doubt) == (Phase.RUNNING, "")
+        assert (report.phase, report.declaration.owner_doubt) == (Phase.RUNNING, "")
         assert entries(hdfs) == before
 
     def test_a_reader_who_knows_no_user_is_given_nothing_either(self, life: Life, hdfs: Interrupted) -> None:

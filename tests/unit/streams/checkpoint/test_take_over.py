@@ -20,7 +20,7 @@ from airflow_kstream.policy.streams.checkpoint.ownership import time_to_look
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint.ownership import owner_of
 from airflow_kstream.supervise.streams.checkpoint.take_over import TakenOver, take_over
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from tests.simulated.interrupted import (
     COPY,
@@ -110,7 +110,7 @@ def test_the_claim_of_an_owner_in_a_frozen_cluster_is_not_given_up(
     supervise(life.run)
     life.yarn.apps.clear()
     life.clock.ahead += SPEC.submit.ttl
-    brake = Brake(life.run.session)
+    brake = FreezeStore(life.run.session)
     brake.freeze(timedelta(hours=4), "a new NameNode")
     before = owner(life.run), life.run.folder.names()
     with pytest.raises(Conflict, match=r"frozen until .*: a new NameNode.* Retrying may help"):
@@ -186,7 +186,7 @@ def refusing(folder: str) -> Callable[[str, str], None]:
 
 def test_a_resourcemanager_that_stays_away_keeps_nobody_from_a_take_over(life: Life, hdfs: Interrupted) -> None:
     """What is missing for long enough is gone: see ActiveResourceManager."""
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     life.yarn.apps.clear()
     life.clock.ahead += timedelta(days=1)
     assert taken(rival_of_a_deposed(life, SPEC.watch.recovery_wait)).checkpoints == (HERE,)
@@ -213,7 +213,7 @@ def test_without_a_trusted_answer_nothing_is_taken(life: Life, hdfs: Interrupted
 
 
 def test_an_owner_that_is_gone_loses_it_and_submits_nothing_any_longer(life: Life, hdfs: Interrupted) -> None:
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     life.engine.complete_epoch(SPEC)
     rival = subject(life, COPY, "/elsewhere")
     report = taken(rival)
@@ -226,7 +226,7 @@ def test_an_owner_that_is_gone_loses_it_and_submits_nothing_any_longer(life: Lif
 
 
 def test_a_state_folder_that_we_may_not_read_is_no_obstacle(life: Life, hdfs: Interrupted) -> None:
-    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.end(str(supervise(life.run).job.application))
     hdfs.at_request = refusing(life.run.id.folder)
     assert taken(subject(life, COPY, "/elsewhere")).checkpoints == (HERE,)
 
@@ -308,7 +308,7 @@ class TestStrangers:
             taken(subject(life, COPY))
 
     def test_a_strangers_application_with_the_owners_tags_holds_nothing_up(self, life: Life, hdfs: Interrupted) -> None:
-        life.yarn.end(str(supervise(life.run).application))
+        life.yarn.end(str(supervise(life.run).job.application))
         theirs = life.yarn.start(frozenset(life.run.id.tags(1)), user="mallory")
         report = taken(subject(life, COPY))
         assert report.checkpoints == (HERE,)
@@ -318,7 +318,7 @@ class TestStrangers:
         self, life: Life, hdfs: Interrupted
     ) -> None:
         """YARN's rules may give the owner another name than HDFS's, and no copy tells."""
-        life.yarn.end(str(supervise(life.run).application))
+        life.yarn.end(str(supervise(life.run).job.application))
         life.yarn.start(frozenset(life.run.id.tags(2)), user="svc_streamer")
         life.yarn.whoami = None
         for name in [name for name in hdfs.files if "/declared." in name]:

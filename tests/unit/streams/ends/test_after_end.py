@@ -111,7 +111,7 @@ class TestAKill:
     @pytest.mark.parametrize("user", ["streamer", "airflow"])
     def test_by_a_principal_of_ours_is_a_failure_like_others(self, user: str) -> None:
         yarn = dead(_KILLED.format(user))
-        seen = replace(yarn.look(), ours=frozenset({"airflow"}))
+        seen = replace(yarn.look(), yarn=replace(yarn.look().yarn, ours=frozenset({"airflow"})))
         note = next_step(TICKET_SPEC, seen, watched(seen), Mode.WATCH)
         assert isinstance(note, Note)
         assert (note.end.killed_by, note.end.costs) == ("", True)

@@ -42,7 +42,9 @@ def ended(found: Containers | None, point: Checkpoint | None = None, *files: str
     yarn = SimulatedYarn(now=START + timedelta(days=1), files=set(files))
     yarn.claims = {1: claim_of(TICKET_SPEC, 1, START, {CHECKPOINT: Position(None, -1, -1)})}
     yarn.applications = [(1, application(1, ApplicationState.FAILED, finished=START))]
-    return replace(yarn.look(), containers=found, checkpoints=(point or batches(MINUTE, SECOND),))
+    return replace(
+        yarn.look(), yarn=replace(yarn.look().yarn, containers=found), checkpoints=(point or batches(MINUTE, SECOND),)
+    )
 
 
 def verdict(seen: Observation, age: timedelta = timedelta()) -> Dead | Wait | Refuse:

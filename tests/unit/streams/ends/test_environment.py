@@ -15,6 +15,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.past_ends import past_ends
 from tests.simulated.ended_lives import BLUE, GREEN, Changing
 from tests.simulated.life import Life
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end
 
 KAFKA = "User class threw exception: org.apache.kafka.common.errors.TimeoutException: Timeout expired while fetching"
@@ -31,7 +32,7 @@ def recorded(life: Life) -> list[bool]:
         (replace(SILENT, worked=True), False, True),
         (SILENT, True, True),
         (SILENT, False, False),
-        (replace(SILENT, silent="", worked=True), True, False),
+        (changed(SILENT, silent="", worked=True), True, False),
     ],
 )
 def test_a_silent_server_is_believed_of_a_spec_that_has_worked(
@@ -46,8 +47,8 @@ def test_one_silence_has_many_errors_and_lasts_until_a_generation_works() -> Non
     assert continues(before, another)
     assert not continues(SILENT, another)
     assert not continues(before, replace(another, worked=True))
-    assert not continues(before, replace(another, silent="HDFS"))
-    assert not continues(before, replace(another, silent=""))
+    assert not continues(before, changed(another, silent="HDFS"))
+    assert not continues(before, changed(another, silent=""))
     assert not continues(None, another)
 
 
@@ -88,29 +89,29 @@ class TestTheTrouble:
         return stream
 
     def test_lasts_until_its_successor_commits(self, stream: Changing) -> None:
-        assert stream.life.watch().environment == "", "nobody has recorded the end yet"
+        assert stream.life.watch().past.environment == "", "nobody has recorded the end yet"
         stream.follow()
-        assert stream.life.watch().environment == "Kafka"
+        assert stream.life.watch().past.environment == "Kafka"
         assert stream.life.watch().to_json()["environment"] == "Kafka"
         stream.commit()
-        assert stream.life.watch().environment == ""
+        assert stream.life.watch().past.environment == ""
 
     def test_ends_for_a_source_that_brings_nothing_after_a_stable_life(self, stream: Changing) -> None:
         stream.follow()
         stream.life.clock.ahead += timedelta(minutes=59)
-        assert stream.life.watch().environment == "Kafka"
+        assert stream.life.watch().past.environment == "Kafka"
         stream.life.clock.ahead += timedelta(minutes=2)
-        assert stream.life.watch().environment == ""
+        assert stream.life.watch().past.environment == ""
 
     def test_is_none_of_a_stream_that_a_person_stopped(self, stream: Changing) -> None:
         stream.follow()
         stream.life.set_desired(DesiredState.STOPPED)
-        assert stream.life.watch().environment == ""
+        assert stream.life.watch().past.environment == ""
 
     def test_of_several_streams_without_a_silent_server_is_their_error(self) -> None:
         yarn = SimulatedYarn(claims={4: claim_of(TICKET_SPEC, 4, START)})
         yarn.applications = [(4, application(4, ApplicationState.ACCEPTED))]
-        yarn.ends = [replace(SILENT, silent="", fingerprint="com.acme.Gone", shared=True)]
+        yarn.ends = [changed(SILENT, silent="", fingerprint="com.acme.Gone", shared=True)]
         assert trouble(TICKET_SPEC.failure, yarn.look()) == "com.acme.Gone"
         yarn.ends = [replace(yarn.ends[0], shared=False)]
         assert trouble(TICKET_SPEC.failure, yarn.look()) == ""

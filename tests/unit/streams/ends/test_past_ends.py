@@ -34,7 +34,7 @@ def test_a_watch_tells_an_end_once_and_then_goes_on(life: Life) -> None:
     end(life)
     assert life.watch().calls_for_action
     report = life.reconcile(Mode.WATCH)
-    assert (report.phase, report.succeeded, report.diagnostics) == (Phase.ENDED, False, CODE)
+    assert (report.phase, report.job.succeeded, report.job.diagnostics) == (Phase.ENDED, False, CODE)
     for mode in Mode:
         assert life.reconcile(mode).generation == 2
 
@@ -153,7 +153,7 @@ def test_the_credential_that_failed_is_recorded_shown_and_told(life: Life) -> No
     told: list[str] = []
     Reconciler(life.run, tell=told.append).run(Mode.WATCH)
     credential = "HDFS_DELEGATION_TOKEN of ha-hdfs:ns1"
-    assert [one.credential for one in recorded(life)] == [credential]
+    assert [one.clues.credential for one in recorded(life)] == [credential]
     assert [one["credential"] for one in life.watch().to_json()["ends"]] == [credential]
     assert any(f"ended by itself (credentials: {credential})" in line for line in told)
     table = " ".join(" ".join(lines(streams_table({"orders": life.watch()}))).split())
@@ -167,7 +167,7 @@ def test_a_record_of_an_earlier_version_names_no_credential(life: Life) -> None:
     written = json.loads(life.hdfs.read(path))
     del written["ends"][0]["credential"]
     life.hdfs.write(path, json.dumps(written), overwrite=True)
-    assert [(one.generation, one.credential) for one in recorded(life)] == [(1, "")]
+    assert [(one.generation, one.clues.credential) for one in recorded(life)] == [(1, "")]
 
 
 def test_status_shows_the_pause_the_breaker_and_the_past_ends(life: Life) -> None:
@@ -181,7 +181,7 @@ def test_status_shows_the_pause_the_breaker_and_the_past_ends(life: Life) -> Non
     assert data["followed_at"] > life.clock.now().isoformat()
     assert {one["kind"] for one in data["ends"]} == {"code"}
     shown = " ".join(lines(streams_table({"orders": verdict}))).replace("\n", " ")
-    assert f"ended unplanned {len(verdict.ends)} times within a day" in " ".join(shown.split())
+    assert f"ended unplanned {len(verdict.past.ends)} times within a day" in " ".join(shown.split())
 
 
 def test_a_record_that_cannot_be_written_submits_nothing(life: Life) -> None:

@@ -26,7 +26,8 @@ from airflow_kstream.supervise.streams.folder.registry import newest_claims, str
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.observe import observe
-from airflow_kstream.supervise.streams.look.watch import Verdict, Watch
+from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders.desired import declared_at_last, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.engines import engine_of
@@ -124,7 +125,7 @@ def take_the_lifetimes_out(house: House) -> None:
 
 
 TROUBLES = {
-    break_json: "gen-000001 can't be understood: it is no JSON; nothing is done for this stream until somebody has",
+    break_json: "gen-000001 can't be understood: it is not JSON; nothing is done for this stream until somebody has",
     take_the_credentials_out: "is RUNNING; what was submitted is not known: the claim's spec lacks credentials",
     make_newer: "left alone: what was submitted is not known: its claim is of version 4, and this program",
     take_the_lifetimes_out: "is RUNNING; its claim doesn't tell its lifetimes",
@@ -145,7 +146,7 @@ def test_its_own_stream_says_so_and_every_other_is_as_before(trouble: Any) -> No
     assert TROUBLES[trouble] in verdicts["sales"].why
     assert not verdicts["sales"].calls_for_action
     assert verdicts["orders"].step == before.step
-    assert verdicts["orders"].horizon is HorizonReason.TOKEN_MAX_LIFETIME
+    assert verdicts["orders"].credentials.horizon is HorizonReason.TOKEN_MAX_LIFETIME
 
 
 def test_its_horizon_is_never_none(trouble: Any) -> None:
@@ -154,7 +155,7 @@ def test_its_horizon_is_never_none(trouble: Any) -> None:
     verdict = house.verdicts()["sales"]
     known = trouble is add_a_field_to_the_spec
     assert verdict.horizon_known is known
-    assert verdict.horizon is not HorizonReason.NONE
+    assert verdict.credentials.horizon is not HorizonReason.NONE
 
 
 def test_another_stream_is_still_submitted_beside_it(trouble: Any) -> None:
@@ -230,10 +231,10 @@ def test_lifetimes_that_a_claim_lacks_are_the_clusters_and_count_from_the_start(
     house = House()
     house.change("sales", max_lifetime_seconds=None)
     found = house.verdicts()["sales"]
-    assert found.horizon is HorizonReason.TOKEN_MAX_LIFETIME
-    assert found.remaining is not None
+    assert found.credentials.horizon is HorizonReason.TOKEN_MAX_LIFETIME
+    assert found.credentials.remaining is not None
     margin = TICKET_SPEC.restart.adopt_margin
-    assert timedelta(days=7) - margin - timedelta(minutes=5) < found.remaining < timedelta(days=7) - margin
+    assert timedelta(days=7) - margin - timedelta(minutes=5) < found.credentials.remaining < timedelta(days=7) - margin
 
 
 def test_lifetimes_are_looked_up_once_and_not_at_each_round() -> None:
@@ -242,7 +243,7 @@ def test_lifetimes_are_looked_up_once_and_not_at_each_round() -> None:
     watch = Watch(house.session)
     watch.round(["sales"])
     house.hdfs.tokenless = True
-    assert watch.round(["sales"])["sales"].horizon is HorizonReason.TOKEN_MAX_LIFETIME
+    assert watch.round(["sales"])["sales"].credentials.horizon is HorizonReason.TOKEN_MAX_LIFETIME
 
 
 def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
@@ -250,7 +251,7 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     path = order_path(StreamId("sales", CLUSTER.state_dir))
     house.hdfs.write(path, "held, please")
     verdicts = house.verdicts()
-    assert f"{path} of streamer can't be understood: it is no JSON" in verdicts["sales"].why
+    assert f"{path} of streamer can't be understood: it is not JSON" in verdicts["sales"].why
     assert isinstance(verdicts["orders"].step, Settled)
     assert isinstance(Reconciler(run_of(house, spec_of("third"))).plan()[1], Submit)
 

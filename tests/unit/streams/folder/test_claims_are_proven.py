@@ -1,6 +1,6 @@
 """A claim is what stands in the folder, not what a server says to a rename.
 
-The servers are simulated: a NameNode that loses replies and an HttpFS are no parts of the minicluster. What `clients`
+The servers are simulated: a NameNode that loses replies and an HttpFS are not parts of the minicluster. What `clients`
 makes of their answers is the business of tests/loopback/clients/test_webhdfs_renames.py.
 """
 
@@ -219,7 +219,7 @@ def test_a_stop_that_another_supervisor_has_begun_needs_no_marker_of_ours() -> N
 @pytest.mark.parametrize("forced", [False, True])
 def test_no_generation_is_stopped_for_a_successor_that_no_server_could_grant(life: Life, forced: bool) -> None:
     """The connection was edited to go through HttpFS while the stream ran. Even a forced restart needs a claim."""
-    application = life.begin().application
+    application = life.begin().job.application
     life.use(HttpFs(life.clock, life.hdfs.files))
     if forced:
         life.clock.ahead += ONE_WEEK - timedelta(minutes=30)

@@ -208,15 +208,15 @@ class TestBelieved:
         assert tenant.reconcile(spec).generation == 1
         claim = newest_claim(tenant)
         assert claim
-        assert (claim.copied, claim.spec) == (True, spec)
-        assert tenant.watched().notify == NotifyPolicy("our.Notifier")
+        assert (claim.file.copied, claim.spec) == (True, spec)
+        assert tenant.watched().people.notify == NotifyPolicy("our.Notifier")
 
     def test_a_claim_that_adopts_anothers_job_finds_the_streams_own(self, tenant: Tenant, life: Life) -> None:
         theirs = life.yarn.start(frozenset({"by-hand"}), "alice")
         adopt(tenant.acting(), theirs.id, of_user="alice")
         claim = newest_claim(tenant)
         assert claim
-        assert (claim.adopted, claim.author, claim.copied) == (theirs.id, "etl", True)
+        assert (claim.adoption.application, claim.file.author, claim.file.copied) == (theirs.id, "etl", True)
 
     def test_one_that_is_kept_later_is_found_by_who_watches_the_generation(self, tenant: Tenant) -> None:
         spec = replace(tenant.spec, notify=NotifyPolicy("our.Notifier"))
@@ -224,10 +224,10 @@ class TestBelieved:
         (path,) = tenant.copies
         tenant.hdfs.delete(path)
         watch = Watch(tenant.looking().session, lambda _: tenant.life.engine, again=True)
-        assert watch.round(["orders"])["orders"].notify == NotifyPolicy()
+        assert watch.round(["orders"])["orders"].people.notify == NotifyPolicy()
         tenant.hdfs.write(path, written_copy(spec, "etl"))
         tenant.life.clock.ahead += timedelta(minutes=11)
-        assert watch.round(["orders"])["orders"].notify == NotifyPolicy("our.Notifier")
+        assert watch.round(["orders"])["orders"].people.notify == NotifyPolicy("our.Notifier")
 
 
 class TestWithoutOne:
@@ -257,18 +257,18 @@ class TestWithoutOne:
         tenant.reconcile()
         claim = newest_claim(tenant)
         assert claim
-        assert (claim.spec, claim.copied) == (tenant.spec, True)
+        assert (claim.spec, claim.file.copied) == (tenant.spec, True)
         for path in tenant.copies:
             tenant.hdfs.delete(path)
         claim = newest_claim(tenant)
         assert claim
         assert isinstance(claim.spec, StreamSpec)
-        assert (claim.copied, claim.spec.notify) == (False, NotifyPolicy())
+        assert (claim.file.copied, claim.spec.notify) == (False, NotifyPolicy())
 
 
 class TestWhatComesBack:
     def test_after_an_edit_that_waits_then_a_typo_and_then_a_death_it_is_what_ran(self, tenant: Tenant) -> None:
-        """The edit was read, and nobody restarted for it; the typo is no declaration: the newest claim names one."""
+        """The edit was read, and nobody restarted for it; the typo is not a declaration: the newest claim names one."""
         tenant.reconcile()
         assert tenant.reconcile(replace(tenant.spec, arguments=("--waits",)), Mode.WATCH).generation == 1
         assert len(tenant.copies) == 2

@@ -41,7 +41,6 @@ def old(life: Life) -> Life:
         elif "/orders." in path or "/declared." in path:
             life.hdfs.delete(path)
     life.hdfs.write(f"{folder}/desired-000004.json", '{"version": 2, "state": "running", "restart_up_to": 2}')
-    life.hdfs.write(f"{folder}/desired.json", '{"wish": "held"}')
     life.hdfs.write(f"{folder}/ended-000001", '{"version": 2, "ends": []}')
     life.use(life.hdfs, life.engine)
     return life
@@ -99,7 +98,7 @@ class TestAdopted:
     def test_it_keeps_its_number_and_nothing_else_is_touched(self, old: Life) -> None:
         before, (app,) = left(old), living(old)
         claim = adopt(old.run, app)
-        assert (claim.generation, claim.adopted, claim.age) == (3, app, Age.CURRENT)
+        assert (claim.generation, claim.adoption.application, claim.file.age) == (3, app, Age.CURRENT)
         changed = {path for path, text in left(old).items() if before.get(path) != text}
         assert changed == {f"{old.run.id.folder}/{name}" for name in (claim_file(3), claim.fence)}
         assert before.keys() <= left(old).keys()
@@ -108,7 +107,7 @@ class TestAdopted:
         (app,) = living(old)
         adopt(old.run, app)
         report = old.reconcile(Mode.WATCH)
-        assert (report.phase, report.generation, report.application) == (Phase.RUNNING, 3, app)
+        assert (report.phase, report.generation, report.job.application) == (Phase.RUNNING, 3, app)
         assert old.watch().horizon_known
         old.clock.ahead += 0.9 * ONE_WEEK
         assert old.reconcile(Mode.WATCH).generation == 4
@@ -157,4 +156,4 @@ class TestAdopted:
         assert (report.phase, report.generation, living(old)) == (Phase.RUNNING, 3, [app])
         claim = old.run.folder.claim(old.run.folder.names())
         assert claim
-        assert (claim.age, claim.adopted) == (Age.CURRENT, app)
+        assert (claim.file.age, claim.adoption.application) == (Age.CURRENT, app)

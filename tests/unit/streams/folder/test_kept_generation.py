@@ -12,7 +12,7 @@ STOPPED = "it was generation 1 of orders, and its supervisor stopped it: a resta
 
 
 def test_a_generation_that_was_asked_to_stop_is_known_with_the_reason_and_its_logs(life: Life) -> None:
-    application = life.yarn.application(str(life.begin().application))
+    application = life.yarn.application(str(life.begin().job.application))
     keep(life.run, 1, {"driver-stderr.txt": "the end", "threads-1.txt": "a dump"})
     life.run.folder.ask_to_stop(1, "a restart was requested")
     kept = kept_of(life.run.session, application)
@@ -21,12 +21,12 @@ def test_a_generation_that_was_asked_to_stop_is_known_with_the_reason_and_its_lo
 
 
 def test_one_that_nobody_asked_to_stop_ended_for_a_cause(life: Life) -> None:
-    application = life.yarn.application(str(life.begin().application))
+    application = life.yarn.application(str(life.begin().job.application))
     assert kept_of(life.run.session, application) == NOTHING_KEPT
 
 
 def test_logs_that_hdfs_refuses_leave_the_reason(life: Life) -> None:
-    application = life.yarn.application(str(life.begin().application))
+    application = life.yarn.application(str(life.begin().job.application))
     keep(life.run, 1, {"driver-stderr.txt": "the end"})
     life.run.folder.ask_to_stop(1, "a restart was requested")
 

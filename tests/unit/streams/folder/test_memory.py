@@ -8,7 +8,7 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import SignKind
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 
@@ -17,7 +17,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.memory = Memory(lambda: self.seconds)
+        self.memory = SignMemory(lambda: self.seconds)
 
     def age(self, yarn: SimulatedYarn, kind: SignKind, after: float = 0) -> float:
         self.seconds += after
@@ -83,7 +83,7 @@ def test_a_supervisor_that_looks_seldom_gets_on_as_fast_as_one_that_looks_often(
 
 
 def test_the_furthest_position_is_kept_when_a_checkpoint_is_replaced() -> None:
-    yarn, memory = ended(), Memory(lambda: 0.0)
+    yarn, memory = ended(), SignMemory(lambda: 0.0)
     for batch in range(3):
         yarn.offsets[batch] = yarn.commits[batch] = START
         memory.look(yarn.look())

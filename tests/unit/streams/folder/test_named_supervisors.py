@@ -12,7 +12,7 @@ from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.simulated.fixtures import lived
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, session_of
@@ -58,7 +58,7 @@ def test_a_stop_holds_while_the_file_is_replaced(life: Life, change: Callable[[L
 
 @pytest.mark.parametrize("change", [deleted, replaced])
 def test_a_freeze_holds_while_the_file_is_replaced(life: Life, change: Callable[[Life], None]) -> None:
-    ordered_by_ops(life, lambda: Brake(life.run.session).freeze(timedelta(hours=4), "moving Kafka"))
-    assert Brake(life.run.session).newest().holds(life.hdfs.now())
+    ordered_by_ops(life, lambda: FreezeStore(life.run.session).freeze(timedelta(hours=4), "moving Kafka"))
+    assert FreezeStore(life.run.session).newest().holds(life.hdfs.now())
     change(life)
-    assert Brake(life.run.session).newest().holds(life.hdfs.now())
+    assert FreezeStore(life.run.session).newest().holds(life.hdfs.now())

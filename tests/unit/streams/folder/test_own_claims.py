@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
@@ -222,11 +222,11 @@ def test_a_word_between_claim_and_submission_gives_the_claim_up(supervised: Supe
 
 
 def freeze(supervised: Supervised) -> None:
-    Brake(supervised.life.run.session).freeze(timedelta(hours=1), "maintenance")
+    FreezeStore(supervised.life.run.session).freeze(timedelta(hours=1), "maintenance")
 
 
 def in_the_end(supervised: Supervised) -> Report:
-    Brake(supervised.life.run.session).lift("over")
+    FreezeStore(supervised.life.run.session).lift("over")
     supervised.life.set_desired(DesiredState.RUNNING)
     return supervised.reconcile()
 

@@ -41,7 +41,7 @@ def test_a_declaration_in_yaml_is_the_same_as_its_plain_data() -> None:
         ("stop: {silence: -1s}\n", r"stop.silence: .*'-1s' is not a duration"),
         ("stop: {silence: .nan}\n", r"stop.silence: "),
         ("stop: {silence: .inf}\n", r"stop.silence: "),
-        ("stop: {silence: true}\n", r"stop.silence: true and false are no durations"),
+        ("stop: {silence: true}\n", r"stop.silence: true and false are not durations"),
         ("heartbeat: {stall_factor: .nan}\n", r"heartbeat.stall_factor is '.nan'; allowed is a number"),
         (
             "restart: {silence: 45s}\n",

@@ -23,6 +23,7 @@ from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, ONE_WEEK
 from tests.simulated.tenants import Tenant
+from tests.simulated.values import changed
 
 FIRST, SECOND = "application_1_0001", "application_1_0002"
 
@@ -68,7 +69,7 @@ class TestProven:
         assert claim_file(1) in authored.counted, "what the folder's owner wrote is shown"
         assert claim_file(2) not in authored.counted
         verdict = opened.watched()
-        assert (verdict.generation, verdict.application, verdict.unproven) == (1, FIRST, "etl")
+        assert (verdict.generation, verdict.application, verdict.people.unproven) == (1, FIRST, "etl")
 
     def test_the_login_of_who_only_looks_proves_nothing(self, opened: Tenant) -> None:
         """Who looks is not the stream's user for that: files of one who looks are a stranger's, too."""
@@ -93,13 +94,17 @@ class TestRenamed:
         assert renamed.reconcile().generation == 1
         for user in ("streamer", "hdfs", "ann"):
             verdict = renamed.watched(user)
-            assert (verdict.application, verdict.unproven, dict(verdict.strangers_files)) == (FIRST, "", {})
+            assert (verdict.application, verdict.people.unproven, dict(verdict.people.strangers_files)) == (
+                FIRST,
+                "",
+                {},
+            )
             assert not verdict.calls_for_action
         renamed.life.clock.ahead += 0.8 * ONE_WEEK
         assert isinstance(renamed.watched().step, Stop)
         assert renamed.reconcile().generation == 2
         assert [app.alive for app in renamed.yarn.apps.values()] == [False, True]
-        assert renamed.looking().claim_of(2).copied
+        assert renamed.looking().claim_of(2).file.copied
 
     def test_the_user_who_has_its_principals_first_part_is_a_stranger(self, tenant: Tenant) -> None:
         tenant.hdfs_names["etl"] = "svc_etl"
@@ -152,8 +157,8 @@ class TestAnotherConnection:
         verdict = tenant.watched("airflow2")
         assert (verdict.application, verdict.why) == (FIRST, tenant.watched().why)
         run = tenant.acting()
-        cluster = replace(CLUSTER, watcher=replace(CLUSTER.watcher, principal="airflow2@EXAMPLE.COM"))
-        moved = replace(run, session=replace(run.session, cluster=cluster))
+        cluster = changed(CLUSTER, principal="airflow2@EXAMPLE.COM")
+        moved = changed(run, cluster=cluster)
         assert declared_copies.keep_copy(moved) == ""
         assert tenant.reconcile(mode=Mode.WATCH).phase is Phase.HELD
         assert {*tenant.hdfs.files} - before == {
@@ -199,14 +204,17 @@ class TestHandedOver:
     ) -> None:
         forget_copies(tenant)
         self.hand_over(tenant)
-        assert billing.reconcile(mode=Mode.WATCH).application == FIRST
+        assert billing.reconcile(mode=Mode.WATCH).job.application == FIRST
         assert list(tenant.yarn.apps) == [FIRST]
         tenant.yarn.end(FIRST, ApplicationState.FAILED, "an error")
         tenant.life.clock.ahead += ONE_WEEK
         assert billing.reconcile().generation == 2
         assert tenant.yarn.apps[SECOND].user == "billing"
         for user in ("streamer", "ann"):
-            assert (billing.watched(user).application, dict(billing.watched(user).strangers_files)) == (SECOND, {})
+            assert (billing.watched(user).application, dict(billing.watched(user).people.strangers_files)) == (
+                SECOND,
+                {},
+            )
 
     def test_who_has_watched_it_for_weeks_believes_the_new_user_at_once(self, tenant: Tenant, billing: Tenant) -> None:
         """The watcher has looked in vain for billing among its users: as the author of orders on other streams."""
@@ -222,7 +230,7 @@ class TestHandedOver:
         tenant.yarn.end(FIRST, ApplicationState.FAILED, "an error")
         assert billing.reconcile().generation == 2
         seen = watch.round([name])[name]
-        assert (seen.application, dict(seen.strangers_files)) == (SECOND, {})
+        assert (seen.application, dict(seen.people.strangers_files)) == (SECOND, {})
 
     def test_a_hold_of_the_former_user_outlives_the_chown(self, tenant: Tenant, billing: Tenant) -> None:
         set_desired(tenant.acting(), DesiredState.HELD, "hand-over")

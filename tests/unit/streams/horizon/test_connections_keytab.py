@@ -19,6 +19,7 @@ from airflow_kstream.supervise.clusters.connection import ConnectionFields, clus
 from airflow_kstream.supervise.streams.look.observe import key_at_hand
 from tests.simulated.keytabs import Key, keytab_bytes
 from tests.simulated.servers import CLUSTER
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, claim_of
 
 YAML = (
@@ -79,6 +80,6 @@ def test_a_new_keytab_in_the_connection_is_a_rotation() -> None:
     spec = replace(SPEC, credentials=KeytabCredentials(principal))
     fields = [replace(FIELDS, principal=principal, keytab=base64.b64encode(keytab).decode()) for keytab in (old, new)]
     with cluster_of("prod", fields[0]) as before, cluster_of("prod", fields[1]) as after:
-        submitted = replace(claim_of(spec, 1, START), key=KeyVersion(3, "old"))
+        submitted = changed(claim_of(spec, 1, START), key=KeyVersion(3, "old"))
         seen = [key_at_hand(spec, submitted, cluster) for cluster in (before, after)]
     assert [key.kvno if key else None for key in seen] == [3, 4]

@@ -14,10 +14,11 @@ from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.launch_token import LaunchToken
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.model.streams.token_push import TokenPush
-from airflow_kstream.policy.streams.horizon.horizon import horizon
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import Refresh
-from airflow_kstream.policy.streams.horizon.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.spark.uncounted_tokens import uncounted_tokens
 from airflow_kstream.supervise.streams.folder.formats import read_tokens, written_tokens
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of
 
 DAY = timedelta(days=1)
@@ -51,11 +52,11 @@ def token(kind: str, life: timedelta, service: str = "there", renewer: str = "ya
 
 
 def claim(*tokens: LaunchToken) -> Claim:
-    return replace(claim_of(TICKET_SPEC, 1, START), tokens=tokens)
+    return changed(claim_of(TICKET_SPEC, 1, START), tokens=tokens)
 
 
 def ends(*tokens: LaunchToken, refresh: Refresh | None = None) -> Horizon:
-    return horizon(TICKET_SPEC.restart, claim(*tokens), START + DAY, None, refresh=refresh)
+    return horizon(TICKET_SPEC.restart, Credentials(claim(*tokens), refresh=refresh), START + DAY)
 
 
 def test_a_client_tells_the_tokens_that_it_got_and_not_those_that_it_measured_with() -> None:

@@ -8,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.logs.thread_dump import Process
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
 from airflow_kstream.policy.streams.horizon.lost_logs import logs_end, must_be_fetched
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
+from tests.simulated.engine import FakeEngine
 from tests.simulated.life import Life
-from tests.simulated.servers import SimYarn
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab")
@@ -36,7 +40,7 @@ def test_a_resourcemanager_with_proxy_user_privileges_makes_other_tokens_for_log
 
 
 def test_what_can_not_be_known_is_unknown() -> None:
-    claim = replace(claim_of(TICKET_SPEC, 1, START), lifetimes=None)
+    claim = changed(claim_of(TICKET_SPEC, 1, START), lifetimes=None)
     assert logs_end(POLICY, claim, renewed=True, privileged=False) is None
     assert logs_end(POLICY, None, renewed=True, privileged=False) is None
 
@@ -58,60 +62,56 @@ def shown(verdict: Verdict) -> str:
 
 
 def test_status_says_from_when_a_streams_end_leaves_no_logs(life: Life) -> None:
-    life.run = replace(life.run, spec=replace(life.run.spec, credentials=KEYTAB))
+    life.run = changed(life.run, credentials=KEYTAB)
     life.begin()
     verdict = life.watch()
-    assert verdict.logs_left is not None
-    assert timedelta(days=6) < verdict.logs_left <= timedelta(days=7)
-    assert verdict.to_json()["logs_seconds"] == verdict.logs_left.total_seconds()
+    assert verdict.credentials.logs_left is not None
+    assert timedelta(days=6) < verdict.credentials.logs_left <= timedelta(days=7)
+    assert verdict.to_json()["logs_seconds"] == verdict.credentials.logs_left.total_seconds()
     assert "its logs are not aggregated if it ends in 7d or later" in shown(verdict)
-    assert "its logs are not aggregated when it ends" in shown(replace(verdict, logs_left=-DAY))
+    assert "its logs are not aggregated when it ends" in shown(changed(verdict, logs_left=-DAY))
     retries = "its logs are not aggregated and its ApplicationMaster can't be started again if it ends in 7d or later"
-    assert (retries in shown(verdict), retries in shown(replace(verdict, may_retry=True))) == (False, True)
+    assert (
+        retries in shown(verdict),
+        retries in shown(changed(verdict, may_retry=True)),
+    ) == (False, True)
 
 
 def test_a_horizon_that_takes_the_logs_along_is_shown_without_more_words(life: Life) -> None:
     life.begin()
     verdict = life.watch()
-    assert verdict.logs_left == verdict.remaining
+    assert verdict.credentials.logs_left == verdict.credentials.remaining
     assert "aggregated" not in shown(verdict)
 
 
 def test_what_was_never_submitted_has_no_logs_to_lose(life: Life) -> None:
-    assert life.watch().logs_left is None
+    assert life.watch().credentials.logs_left is None
 
 
 @dataclass
-class Refusing(SimYarn):
-    """It does not tell which ResourceManager shows the driver's page."""
+class Refusing(FakeEngine):
+    """An engine that fails where it is to name the processes whose logs are kept."""
 
-    refusals: list[Exception] = field(default_factory=list)
     refused: list[Exception] = field(default_factory=list)
+    error: Exception | None = None
 
-    def active(self) -> str:
-        if self.refusals:
-            self.refused.append(self.refusals.pop())
-            raise self.refused[-1]
-        return super().active()
+    def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
+        assert self.error
+        self.refused.append(self.error)
+        raise self.error
 
 
 @pytest.mark.parametrize("error", [Unavailable("it is away"), ZeroDivisionError("a defect")], ids=["server", "defect"])
 def test_logs_that_can_not_be_kept_hold_up_no_stop(life: Life, error: Exception) -> None:
     """Real servers refuse in the loopback tests; here one defect of ours is played as well, which none can cause."""
-    yarn = Refusing(life.clock)
-    life.use(life.hdfs, yarn=yarn)
+    engine = Refusing(life.hdfs, life.yarn, error=error)
+    life.use(life.hdfs, engine)
     slow = replace(life.run.spec.stop, kill_wait=8 * DAY)
-    life.run = replace(life.run, spec=replace(life.run.spec, stop=slow))
+    life.run = changed(life.run, stop=slow)
     life.begin()
     life.request_restart()
-
-    def refuse_after_the_preflight(request: str, about: str) -> None:
-        if request == "queues":
-            yarn.refusals, yarn.at_request = [error], lambda request, about: None
-
-    yarn.at_request = refuse_after_the_preflight
     assert life.reconcile().generation == 2
-    assert yarn.refused == [error]
+    assert engine.refused == [error]
 
 
 @pytest.mark.parametrize(("value", "privileged"), [("true", True), ("TRUE", True), ("false", False), ("", False)])

@@ -75,7 +75,7 @@ class Tokens:
 
     def tried(self, content: bytes) -> Fresh:
         if content == b"garbage":
-            raise Refused("it is no credentials file")
+            raise Refused("it is not a credentials file")
         self.trial(content)
         return Fresh([], content, content in self.used)
 
@@ -141,7 +141,7 @@ def test_a_push_that_cannot_be_read_now_keeps_no_other_waiting() -> None:
 def test_garbage_is_refused_in_its_own_words_and_older_tokens_are_used() -> None:
     receiver, folder, tokens = driver({FIRST: {}, "tokens/000001-2": b"old", SECOND: {}, "tokens/000001-3": b"garbage"})
     receiver.look()
-    assert why(folder, 3) == "it is no credentials file"
+    assert why(folder, 3) == "it is not a credentials file"
     assert tokens.used == [b"old"]
 
 

@@ -14,16 +14,16 @@ from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
-from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.observation import CredentialLook, Observation
 from airflow_kstream.model.streams.renewal import LastRound
 from airflow_kstream.model.streams.stream import KeytabCredentials
-from airflow_kstream.policy.streams.horizon.horizon import horizon
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.renewal_readings import last_round
 from airflow_kstream.policy.streams.spark.spark_renewal import rounds_in
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import RecentLifetimes
-from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.look.renewals import Renewals
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.driver_logs import good, never
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
@@ -35,7 +35,7 @@ ROUND = 0.75 * DAY
 
 
 def ends_after(log: str, now: datetime = START, claim: Claim = CLAIM) -> Horizon:
-    return horizon(SPEC.restart, claim, now, None, rounds=rounds_in(log))
+    return horizon(SPEC.restart, Credentials(claim, CredentialLook(rounds=rounds_in(log))), now)
 
 
 def test_a_round_names_its_tokens_end_and_the_next_round() -> None:
@@ -83,33 +83,34 @@ def test_a_good_round_after_a_bad_one_is_another_drivers() -> None:
 def test_a_job_without_a_keytab_has_no_rounds() -> None:
     ends = horizon(
         TICKET_SPEC.restart,
-        claim_of(TICKET_SPEC, 1, START),
+        Credentials(
+            claim_of(TICKET_SPEC, 1, START), CredentialLook(rounds=rounds_in(never(START)), renew_interval=HOUR)
+        ),
         START,
-        None,
-        rounds=rounds_in(never(START)),
-        renew_interval=HOUR,
     )
     assert (ends.reason, ends.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
 
 
 @pytest.mark.parametrize(("hours", "reason"), [(24, "NONE"), (18, "NONE"), (48, "NONE"), (17, "SHORTER_TOKENS")])
 def test_tokens_that_do_not_last_until_the_next_round_are_an_end(hours: int, reason: str) -> None:
-    ends = horizon(SPEC.restart, CLAIM, START + HOUR, None, renew_interval=hours * HOUR)
+    ends = horizon(SPEC.restart, Credentials(CLAIM, CredentialLook(renew_interval=hours * HOUR)), START + HOUR)
     assert ends.reason is HorizonReason[reason]
 
 
 def test_the_first_of_the_short_tokens_may_be_the_newest_or_the_next() -> None:
     """Whether the newest round came before the change is not visible."""
-    soon = horizon(SPEC.restart, CLAIM, START + HOUR, None, renew_interval=12 * HOUR)
+    soon = horizon(SPEC.restart, Credentials(CLAIM, CredentialLook(renew_interval=12 * HOUR)), START + HOUR)
     assert soon.hard == START + 12 * HOUR
-    survived = horizon(SPEC.restart, CLAIM, START + 13 * HOUR, None, renew_interval=12 * HOUR)
+    survived = horizon(SPEC.restart, Credentials(CLAIM, CredentialLook(renew_interval=12 * HOUR)), START + 13 * HOUR)
     assert survived.hard == START + ROUND + 12 * HOUR
 
 
 def test_a_round_that_the_log_names_times_the_next_ones() -> None:
     """A driver that waited in its queue for an hour began its rounds an hour after its claim."""
     known = rounds_in(good(START + HOUR))
-    ends = horizon(SPEC.restart, CLAIM, START + 14 * HOUR, None, rounds=known, renew_interval=12 * HOUR)
+    ends = horizon(
+        SPEC.restart, Credentials(CLAIM, CredentialLook(rounds=known, renew_interval=12 * HOUR)), START + 14 * HOUR
+    )
     assert ends.hard == START + HOUR + ROUND + 12 * HOUR
 
 
@@ -144,7 +145,7 @@ def renewals(logs: Logs, *, at_once: bool = False) -> Renewals:
     return made
 
 
-ENGINE = cast("Engine", SimpleNamespace(token_rounds=rounds_in))
+ENGINE = SparkEngine()
 
 
 def at(now: datetime, claim: Claim = CLAIM, container: str = "container_1_0001_01_000001") -> Observation:
@@ -164,10 +165,10 @@ def watch(reader: Renewals, begin: datetime, end: datetime, every: timedelta = M
 
 def test_a_healthy_drivers_log_is_read_once_a_round(logs: Logs) -> None:
     reader, logs.text = renewals(logs), good(START)
-    assert last_round(watch(reader, START, START + ROUND).rounds) is None
+    assert last_round(watch(reader, START, START + ROUND).credentials.rounds) is None
     assert logs.read == 1
     logs.text += good(START + ROUND)
-    assert last_round(watch(reader, START + ROUND, START + 2 * ROUND).rounds) is None
+    assert last_round(watch(reader, START + ROUND, START + 2 * ROUND).credentials.rounds) is None
     assert logs.read == 2
 
 
@@ -176,8 +177,8 @@ def test_a_failed_round_is_seen_within_minutes_and_read_once(logs: Logs) -> None
     watch(reader, START, START + ROUND)
     logs.text += never(START + ROUND)
     seen = watch(reader, START + ROUND, START + ROUND + 7 * MINUTE)
-    assert last_round(seen.rounds) == LastRound(START + ROUND, START + DAY)
-    assert watch(reader, START + ROUND + 8 * MINUTE, START + DAY).rounds == seen.rounds
+    assert last_round(seen.credentials.rounds) == LastRound(START + ROUND, START + DAY)
+    assert watch(reader, START + ROUND + 8 * MINUTE, START + DAY).credentials.rounds == seen.credentials.rounds
     assert logs.read == 2
 
 
@@ -185,13 +186,16 @@ def test_a_round_that_comes_late_is_waited_for(logs: Logs) -> None:
     reader, logs.text = renewals(logs), good(START)
     watch(reader, START, START + ROUND + 10 * MINUTE)
     logs.text += never(START + ROUND + 8 * MINUTE)
-    assert last_round(watch(reader, START + ROUND + 11 * MINUTE, START + ROUND + 30 * MINUTE).rounds) is not None
+    assert (
+        last_round(watch(reader, START + ROUND + 11 * MINUTE, START + ROUND + 30 * MINUTE).credentials.rounds)
+        is not None
+    )
 
 
 def test_a_log_that_shows_nothing_or_is_refused_is_read_three_times_a_round(logs: Logs) -> None:
     for refusal in (None, Denied("it answered 403")):
         reader, logs.read, logs.refusal = renewals(logs), 0, refusal
-        assert last_round(watch(reader, START, START + ROUND).rounds) is None
+        assert last_round(watch(reader, START, START + ROUND).credentials.rounds) is None
         assert logs.read == 3
         watch(reader, START + ROUND, START + 2 * ROUND)
         assert logs.read == 6
@@ -214,15 +218,20 @@ def test_a_fleet_is_read_over_minutes_and_not_at_once(logs: Logs) -> None:
 
 def test_a_caller_that_looks_once_reads_at_once(logs: Logs) -> None:
     logs.text = good(START) + never(START + ROUND)
-    assert last_round(renewals(logs, at_once=True).known(at(START + ROUND), ENGINE).rounds) is not None
+    assert last_round(renewals(logs, at_once=True).known(at(START + ROUND), ENGINE).credentials.rounds) is not None
 
 
 def test_a_driver_of_another_attempt_or_generation_is_another_log(logs: Logs) -> None:
     reader, logs.text = renewals(logs, at_once=True), never(START)
-    assert last_round(reader.known(at(START + HOUR), ENGINE).rounds) is not None
+    assert last_round(reader.known(at(START + HOUR), ENGINE).credentials.rounds) is not None
     logs.text = good(START + HOUR)
-    assert last_round(reader.known(at(START + HOUR, container="container_1_0001_02_000001"), ENGINE).rounds) is None
-    assert last_round(reader.known(at(START + HOUR, claim_of(SPEC, 2, START + HOUR)), ENGINE).rounds) is None
+    assert (
+        last_round(reader.known(at(START + HOUR, container="container_1_0001_02_000001"), ENGINE).credentials.rounds)
+        is None
+    )
+    assert (
+        last_round(reader.known(at(START + HOUR, claim_of(SPEC, 2, START + HOUR)), ENGINE).credentials.rounds) is None
+    )
     assert logs.read == 3
 
 

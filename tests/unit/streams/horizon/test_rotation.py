@@ -8,11 +8,13 @@ from datetime import timedelta
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import KeytabCredentials
-from airflow_kstream.policy.streams.horizon.horizon import horizon
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.spark.spark_renewal import RATIO_CONF, renewal_ratio
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -22,7 +24,7 @@ SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@KSTREAM.TEST
 
 
 def claim() -> Claim:
-    return replace(claim_of(SPEC, 1, START), key=OLD)
+    return changed(claim_of(SPEC, 1, START), key=OLD)
 
 
 def test_the_first_round_after_a_rotation_fails_and_older_tokens_live_on() -> None:
@@ -54,7 +56,7 @@ def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:
 
 def test_a_replaced_keytab_gives_a_horizon_and_a_restart_that_is_never_blind() -> None:
     now = START + 21 * HOUR
-    ends = horizon(SPEC.restart, claim(), now, None, NEW)
+    ends = horizon(SPEC.restart, Credentials(claim(), CredentialLook(NEW)), now)
     assert (ends.reason, ends.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)
     assert ends.plan is not None
     assert START + 20 * HOUR <= ends.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
@@ -64,20 +66,32 @@ def test_a_replaced_keytab_gives_a_horizon_and_a_restart_that_is_never_blind() -
 def test_a_round_that_the_driver_told_makes_the_end_exact() -> None:
     """Its first round comes when it runs, a while after its claim."""
     now, told = START + 21 * HOUR, TokenRound(START + HOUR, START + HOUR + DAY, 18 * HOUR)
-    ends = horizon(SPEC.restart, claim(), now, None, NEW, rounds=(told,))
+    ends = horizon(SPEC.restart, Credentials(claim(), CredentialLook(NEW, rounds=(told,))), now)
     assert ends.hard == told.at + 18 * HOUR + DAY
-    later = horizon(SPEC.restart, claim(), now, None, replace(NEW, stamped=START + 2 * HOUR), rounds=(told,))
+    later = horizon(
+        SPEC.restart, Credentials(claim(), CredentialLook(replace(NEW, stamped=START + 2 * HOUR), rounds=(told,))), now
+    )
     assert later.hard == told.tokens_end
 
 
 def test_a_rotation_weeks_after_the_start_still_leaves_the_last_round_its_tokens() -> None:
     rotated = replace(NEW, stamped=START + timedelta(days=60))
-    ends = horizon(SPEC.restart, claim(), START + timedelta(days=60), None, rotated)
+    ends = horizon(SPEC.restart, Credentials(claim(), CredentialLook(rotated)), START + timedelta(days=60))
     assert ends.hard is not None
     assert timedelta(hours=5) < ends.hard - START - timedelta(days=60) <= DAY
 
 
 def test_the_same_key_an_older_one_or_an_unknown_one_changes_nothing() -> None:
     for at_hand in (OLD, replace(OLD, stamped=START), KeyVersion(2, "older"), None):
-        assert horizon(SPEC.restart, claim(), START + HOUR, None, at_hand).reason is HorizonReason.NONE
-    assert horizon(SPEC.restart, replace(claim(), key=None), START + HOUR, None, NEW).reason is HorizonReason.NONE
+        assert (
+            horizon(SPEC.restart, Credentials(claim(), CredentialLook(at_hand)), START + HOUR).reason
+            is HorizonReason.NONE
+        )
+    assert (
+        horizon(
+            SPEC.restart,
+            Credentials(changed(claim(), key=None), CredentialLook(NEW)),
+            START + HOUR,
+        ).reason
+        is HorizonReason.NONE
+    )

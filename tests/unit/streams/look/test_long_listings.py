@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.supervise.clusters.own_folder import own_folder
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.registry import require_known
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
@@ -38,10 +38,10 @@ def flood(life: Life, folder: str, user: str, name: str = "0-{:04d}") -> None:
 
 
 def test_a_flood_in_the_state_dir_hides_no_stream_and_no_word(flooded: Life) -> None:
-    Brake(flooded.run.session).freeze(timedelta(hours=1), "a new NameNode")
+    FreezeStore(flooded.run.session).freeze(timedelta(hours=1), "a new NameNode")
     flood(flooded, STATE_DIR, "mallory")
     assert flooded.watch().why == "application_1_0001 is RUNNING"
-    assert Brake(flooded.run.session).newest().reason == "a new NameNode"
+    assert FreezeStore(flooded.run.session).newest().reason == "a new NameNode"
     require_known(flooded.run.session, flooded.run.spec.name, "a test")
     assert flooded.run.session.state.look().cut == {"mallory": 3 * FEW - len(mallorys(flooded))}
 

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.look.status import standing
-from airflow_kstream.supervise.streams.look.watch import Verdict
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.folders import order_path

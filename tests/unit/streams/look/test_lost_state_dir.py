@@ -58,9 +58,9 @@ def test_a_running_stream_is_left_alone_and_loudly(
     left = newest_claim(life.hdfs.names(life.run.id.folder))
     told: list[str] = []
     report = Reconciler(life.run, tell=told.append).run(Mode.ENSURE)
-    assert (report.phase, report.application, report.done) == (Phase.RUNNING, second.id, ())
+    assert (report.phase, report.job.application, report.done) == (Phase.RUNNING, second.id, ())
     command = f"`kstream streams adopt SPEC.yaml --application-id {second.id}` takes it up again"
-    assert command in report.owner_doubt
+    assert command in report.declaration.owner_doubt
     assert any(command in line for line in told)
     verdict = life.watch()
     assert verdict.step is None, "its watcher is blind, which wakes its task and is measured"
@@ -74,10 +74,10 @@ def test_adopt_takes_it_up_under_the_number_that_its_driver_goes_by(
 ) -> None:
     loss(life)
     claim = adopt(life.run, second.id)
-    assert (claim.generation, claim.adopted) == (2, second.id)
+    assert (claim.generation, claim.adoption.application) == (2, second.id)
     assert newest_claim(life.run.folder.names()) == 2, "a higher one would supersede the driver"
     report = life.reconcile()
-    assert (report.phase, report.application, report.generation, report.owner_doubt) == (
+    assert (report.phase, report.job.application, report.generation, report.declaration.owner_doubt) == (
         Phase.RUNNING,
         second.id,
         2,
@@ -109,7 +109,7 @@ def test_a_supervisor_that_knew_the_lost_claim_sees_the_new_one_too(life: Life, 
     adopt(life.run, second.id)
     claim = observe(life.run, known).claim
     assert claim
-    assert claim.adopted == second.id
+    assert claim.adoption.application == second.id
 
 
 @LOSSES

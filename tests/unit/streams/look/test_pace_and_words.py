@@ -170,7 +170,7 @@ class TestAnEndAndAWord:
 
     @staticmethod
     def step(yarn: SimulatedYarn, ended: datetime | None) -> Step:
-        seen = replace(yarn.look(), ended=ended)
+        seen = replace(yarn.look(), yarn=replace(yarn.look().yarn, ended=ended))
         return next_step(TICKET_SPEC, seen, watched(seen), Mode.WATCH)
 
     @pytest.mark.parametrize("asked", [True, False])

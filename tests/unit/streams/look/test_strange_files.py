@@ -14,10 +14,10 @@ from airflow_kstream.model.streams.checkpoint_owner import owner_file
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.clusters.write_once import text_at
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.past_ends import past_ends
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.lives import lives_of
+from airflow_kstream.supervise.streams.look.lifetimes import lives_of
 from tests.simulated.folders import order_path
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.folder.test_broken_claims import House
@@ -55,7 +55,7 @@ HISTORY = (
     ".gen-000002.draft",
     "by-hand.txt",
 )
-_WHY = {"no UTF-8": "it is no text", "a folder": "it is a folder", "a list": "it is no JSON object"}
+_WHY = {"no UTF-8": "it is not text", "a folder": "it is a folder", "a list": "it is not JSON object"}
 _NEWER = "is of version 99, and this program reads 3"
 
 
@@ -119,7 +119,7 @@ def test_history_that_cannot_be_understood_blocks_nothing(file: str, garbage: st
     after = house.verdicts()["sales"]
     assert type(after.step) is type(before.step)
     assert "can't be understood" not in after.why
-    assert after.horizon == before.horizon
+    assert after.credentials.horizon == before.credentials.horizon
     assert after.calls_for_action == before.calls_for_action
 
 
@@ -133,9 +133,9 @@ def test_a_record_of_ends_that_cannot_be_read_tells_its_generation_and_time(garb
     assert lives_of(house.session, StreamId("sales", CLUSTER.state_dir))
 
 
-def test_a_word_on_the_brake_that_cannot_be_understood_holds_and_says_so(garbage: str) -> None:
+def test_an_order_to_freeze_that_cannot_be_understood_holds_and_says_so(garbage: str) -> None:
     hdfs = SimHdfs(SimClock())
-    brake = Brake(session_of(hdfs, SimYarn(hdfs.clock)))
+    brake = FreezeStore(session_of(hdfs, SimYarn(hdfs.clock)))
     lay(hdfs, order_path(ALL_STREAMS), GARBAGE[garbage])
     word = brake.newest()
     assert word.holds(hdfs.now()) is (garbage != "a folder")

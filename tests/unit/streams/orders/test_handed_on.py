@@ -12,7 +12,7 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict, RestartAborted
 from airflow_kstream.model.streams.contract import reached_marker
 from airflow_kstream.model.streams.generation import DesiredState, Position
-from airflow_kstream.model.streams.looks import NOWHERE, Reached
+from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Note, Phase, Refuse, Wait
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
@@ -25,7 +25,7 @@ EPOCHS = f"{HERE}/epochs.json"
 
 
 @pytest.fixture
-def seen(life: Life) -> Reached:
+def seen(life: Life) -> ReachedPositions:
     """Three batches in which only a watcher saw the stream, before its checkpoint was restored to the first one."""
     life.begin()
     life.engine.complete_epoch(SPEC)
@@ -33,17 +33,17 @@ def seen(life: Life) -> Reached:
     for _ in range(3):
         life.clock.ahead += timedelta(days=1)
         life.engine.complete_epoch(SPEC)
-        reached = life.watch().reached
-    assert reached == Reached(1, {HERE: Position("fake", 3, 3)}, reached.claim)
+        reached = life.watch().progress.reached
+    assert reached == ReachedPositions(1, {HERE: Position("fake", 3, 3)}, reached.claim)
     life.hdfs.files[EPOCHS] = (json.dumps(json.loads(life.hdfs.read(EPOCHS))[:2]), life.hdfs.now())
     return Memory.from_json(json.loads(json.dumps(Memory().saw(reached).to_json()))).reached
 
 
-def reconcile(life: Life, seen: Reached = NOWHERE) -> int:
+def reconcile(life: Life, seen: ReachedPositions = NOWHERE) -> int:
     return Reconciler(life.run, tell=lambda line: None).run(Mode.ENSURE, seen).generation
 
 
-def test_what_the_watcher_saw_keeps_batches_from_being_written_twice(life: Life, seen: Reached) -> None:
+def test_what_the_watcher_saw_keeps_batches_from_being_written_twice(life: Life, seen: ReachedPositions) -> None:
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
     with pytest.raises(Conflict, match=r"is older than it was: batch 1 is planned .* and 3 and 3 were"):
         reconcile(life, seen)
@@ -53,7 +53,7 @@ def test_what_the_watcher_saw_keeps_batches_from_being_written_twice(life: Life,
     assert reconcile(life, seen) == 2, "and a person decides, as ever"
 
 
-def test_what_the_watcher_saw_outlives_the_process_that_it_woke(life: Life, seen: Reached) -> None:
+def test_what_the_watcher_saw_outlives_the_process_that_it_woke(life: Life, seen: ReachedPositions) -> None:
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
 
     def killed(line: str) -> None:
@@ -65,14 +65,16 @@ def test_what_the_watcher_saw_outlives_the_process_that_it_woke(life: Life, seen
         reconcile(life)
 
 
-def test_a_stream_that_runs_is_not_stopped_for_a_restart_that_could_not_follow(life: Life, seen: Reached) -> None:
+def test_a_stream_that_runs_is_not_stopped_for_a_restart_that_could_not_follow(
+    life: Life, seen: ReachedPositions
+) -> None:
     life.request_restart()
     with pytest.raises(RestartAborted, match="is older than it was"):
         reconcile(life, seen)
     assert life.yarn.apps["application_1_0001"].alive
 
 
-def test_what_a_supervisor_refused_is_not_forgotten_by_the_next_one(life: Life, seen: Reached) -> None:
+def test_what_a_supervisor_refused_is_not_forgotten_by_the_next_one(life: Life, seen: ReachedPositions) -> None:
     """The checkpoint is restored while it waits for the proof of a death; Airflow's retry is another process."""
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
     newest, at = life.hdfs.files[EPOCHS]
@@ -127,45 +129,49 @@ def test_a_dry_run_and_a_new_watcher_know_what_supervisors_noted(restored: Life)
     assert "is older than it was" in step.why
     verdict = restored.watch()
     assert verdict.step == step
-    assert verdict.blocked
-    assert verdict.blocked.why == step.why
+    assert verdict.past.blocked
+    assert verdict.past.blocked.why == step.why
 
 
 def test_a_watcher_remembers_from_one_round_to_the_next_how_far_it_was(life: Life) -> None:
     life.begin()
     life.engine.complete_epoch(SPEC)
-    reached = life.watch().reached
-    assert reached == Reached(1, {HERE: Position("fake", 0, 0)}, reached.claim)
+    reached = life.watch().progress.reached
+    assert reached == ReachedPositions(1, {HERE: Position("fake", 0, 0)}, reached.claim)
     life.hdfs.delete(EPOCHS)
-    assert life.watch().reached == reached
+    assert life.watch().progress.reached == reached
 
 
 def test_what_was_seen_of_one_generation_says_nothing_of_the_next() -> None:
     ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
-    memory = Memory().saw(Reached(1, ahead))
-    assert memory.saw(Reached(1, behind)).reached == Reached(1, ahead), "a watcher that has just begun"
-    assert memory.saw(Reached(2, behind)).reached == Reached(2, behind), "a person may have wanted it so"
+    memory = Memory().saw(ReachedPositions(1, ahead))
+    assert memory.saw(ReachedPositions(1, behind)).reached == ReachedPositions(1, ahead), (
+        "a watcher that has just begun"
+    )
+    assert memory.saw(ReachedPositions(2, behind)).reached == ReachedPositions(2, behind), (
+        "a person may have wanted it so"
+    )
 
 
 def test_a_stream_whose_numbers_begin_again_is_not_behind() -> None:
     """Its state_dir was removed, and its checkpoint."""
     ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
-    memory, anew = Memory().saw(Reached(1, ahead, "former")), Reached(1, behind, "new")
+    memory, anew = Memory().saw(ReachedPositions(1, ahead, "former")), ReachedPositions(1, behind, "new")
     assert memory.saw(anew).reached == anew
-    assert Memory().saw(anew).recalls(Reached(1, ahead, "former")).reached == anew
+    assert Memory().saw(anew).recalls(ReachedPositions(1, ahead, "former")).reached == anew
 
 
 def test_what_a_triggerer_stored_counts_beside_what_its_successor_sees() -> None:
     ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
-    stored = Reached(2, ahead, "nonce")
+    stored = ReachedPositions(2, ahead, "nonce")
     assert Memory().recalls(stored).reached == stored
-    assert Memory().saw(Reached(2, behind, "nonce")).recalls(stored).reached == stored
-    assert Memory().saw(stored).recalls(Reached(2, behind, "nonce")).reached == stored
-    assert Memory().saw(Reached(3, behind, "next")).recalls(stored).reached.generation == 3
+    assert Memory().saw(ReachedPositions(2, behind, "nonce")).recalls(stored).reached == stored
+    assert Memory().saw(stored).recalls(ReachedPositions(2, behind, "nonce")).reached == stored
+    assert Memory().saw(ReachedPositions(3, behind, "next")).recalls(stored).reached.generation == 3
     assert Memory().saw(stored).recalls(NOWHERE).reached == stored
 
 
-def test_a_job_does_not_follow_positions_of_another_claim_with_its_number(life: Life, seen: Reached) -> None:
+def test_a_job_does_not_follow_positions_of_another_claim_with_its_number(life: Life, seen: ReachedPositions) -> None:
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
     assert reconcile(life, replace(seen, claim="that of a folder which was lost")) == 2
 

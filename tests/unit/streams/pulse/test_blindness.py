@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.model.streams.plan import Phase, Settled, Step, Stop
 from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight, backoff, reason_to_wake
-from airflow_kstream.policy.streams.restart.blocked_restart import blocked_again, held_back
+from airflow_kstream.policy.streams.restart.blocked import blocked_again, held_back
 from tests.simulated.restarts import PATIENCE, SEES
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

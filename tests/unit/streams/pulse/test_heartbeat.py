@@ -14,7 +14,7 @@ from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.kafka import Backlog
 from airflow_kstream.policy.streams.ends.death import ran
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, overlong, overlong_batches, verified
-from airflow_kstream.supervise.streams.folder.memory import Memory
+from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 POLICY = TICKET_SPEC.heartbeat
@@ -64,7 +64,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.memory = Memory(clock=lambda: self.seconds)
+        self.memory = SignMemory(clock=lambda: self.seconds)
 
     def pulse(self, yarn: SimulatedYarn, after: float = 0.0) -> Pulse:
         self.seconds += after

@@ -14,7 +14,7 @@ from airflow_kstream.model.streams.plan import Examine, Phase, Settled, Step, St
 from airflow_kstream.model.streams.stall import Examination, PastStall, Stall
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.pulse.heartbeat import overlong_batches
-from airflow_kstream.policy.streams.pulse.stalls import Finding, finding, step_for_stall, why_left_alone
+from airflow_kstream.policy.streams.pulse.stalls import StallFinding, finding, step_for_stall, why_left_alone
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 SPEC = replace(TICKET_SPEC, heartbeat=HeartbeatPolicy(on_stall=OnStall.RESTART))
@@ -39,7 +39,7 @@ def the_stall(yarn: SimulatedYarn) -> Stall:
     return stall
 
 
-def step(yarn: SimulatedYarn, found: Finding | None, stall: Stall | None = None) -> Step:
+def step(yarn: SimulatedYarn, found: StallFinding | None, stall: Stall | None = None) -> Step:
     return step_for_stall(SPEC, yarn.look(), RUNS, stall or the_stall(yarn), found)
 
 
@@ -48,14 +48,14 @@ def test_evidence_comes_before_a_restart() -> None:
     first = step(yarn, None)
     assert isinstance(first, Examine)
     assert first.why == "batch 5 is in flight for 13m, longer than 10m: what hangs?"
-    then = step(yarn, Finding.HANGS)
+    then = step(yarn, StallFinding.HANGS)
     assert isinstance(then, Stop)
     assert (then.why, then.preflight) == ("batch 5 is in flight for 13m, longer than 10m, and hangs", True)
     assert then.hung == the_stall(yarn)
 
 
-@pytest.mark.parametrize("found", [Finding.MOVES, Finding.UNCERTAIN])
-def test_what_moves_or_was_seen_once_is_left_alone(found: Finding) -> None:
+@pytest.mark.parametrize("found", [StallFinding.MOVES, StallFinding.UNCERTAIN])
+def test_what_moves_or_was_seen_once_is_left_alone(found: StallFinding) -> None:
     assert step(stalled(), found) is RUNS
 
 
@@ -63,17 +63,17 @@ def test_a_batch_that_is_committed_while_it_is_examined_is_left_alone() -> None:
     yarn = stalled()
     stall = the_stall(yarn)
     yarn.commits[5] = yarn.now
-    assert step(yarn, Finding.HANGS, stall) is RUNS
+    assert step(yarn, StallFinding.HANGS, stall) is RUNS
     yarn.offsets[6] = yarn.now
     yarn.now += LIMIT * 2
-    assert step(yarn, Finding.HANGS, stall) is RUNS
+    assert step(yarn, StallFinding.HANGS, stall) is RUNS
 
 
 def test_a_stall_of_another_generation_or_claim_restarts_nothing() -> None:
     yarn = stalled()
     stall = the_stall(yarn)
-    assert step(yarn, Finding.HANGS, replace(stall, generation=1)) is RUNS
-    assert step(yarn, Finding.HANGS, replace(stall, claim="another")) is RUNS
+    assert step(yarn, StallFinding.HANGS, replace(stall, generation=1)) is RUNS
+    assert step(yarn, StallFinding.HANGS, replace(stall, claim="another")) is RUNS
 
 
 def test_a_start_without_a_commit_is_no_stall_however_long_it_takes() -> None:
@@ -100,7 +100,7 @@ def test_by_default_a_stall_is_reported_and_restarts_nothing() -> None:
     yarn = stalled()
     reports = replace(SPEC, heartbeat=HeartbeatPolicy())
     assert why_left_alone(reports, yarn.look(), the_stall(yarn)) == "on_stall is report"
-    assert step_for_stall(reports, yarn.look(), RUNS, the_stall(yarn), Finding.HANGS) is RUNS
+    assert step_for_stall(reports, yarn.look(), RUNS, the_stall(yarn), StallFinding.HANGS) is RUNS
 
 
 def ended_for_a_stall(yarn: SimulatedYarn, generation: int, batch: int, ago: timedelta) -> None:
@@ -113,7 +113,7 @@ def test_a_batch_that_hung_before_is_for_a_person() -> None:
     assert why_left_alone(SPEC, yarn.look(), the_stall(yarn)) == (
         "batch 5 hung before, and the restart did not help: a person has to look"
     )
-    assert step(yarn, Finding.HANGS) is RUNS
+    assert step(yarn, StallFinding.HANGS) is RUNS
 
 
 def test_a_restart_that_was_begun_for_the_batch_is_finished() -> None:
@@ -164,42 +164,42 @@ QUARTER = LIMIT.total_seconds() / 4
 
 def test_two_examinations_a_quarter_of_the_threshold_apart_make_a_hang() -> None:
     examined = Examined()
-    assert finding(None, examined.at(0)) is Finding.UNCERTAIN
-    assert finding(examined.at(0), examined.at(QUARTER - 1)) is Finding.UNCERTAIN
-    assert finding(examined.at(0), examined.at(QUARTER)) is Finding.HANGS
+    assert finding(None, examined.at(0)) is StallFinding.UNCERTAIN
+    assert finding(examined.at(0), examined.at(QUARTER - 1)) is StallFinding.UNCERTAIN
+    assert finding(examined.at(0), examined.at(QUARTER)) is StallFinding.HANGS
 
 
 def test_examinations_of_another_batch_or_generation_do_not_count() -> None:
     examined = Examined()
     for other in (replace(examined.stall, batch=4), replace(examined.stall, claim="another")):
-        assert finding(replace(examined.at(0), stall=other), examined.at(QUARTER)) is Finding.UNCERTAIN
+        assert finding(replace(examined.at(0), stall=other), examined.at(QUARTER)) is StallFinding.UNCERTAIN
 
 
 def test_a_skewed_task_that_reads_one_record_more_does_not_hang() -> None:
     examined = Examined()
     more = examined.at(QUARTER, progress="stage 3.0: inputRecords=101")
-    assert finding(examined.at(0), more) is Finding.MOVES
-    assert finding(None, examined.at(0, moves=True)) is Finding.MOVES
+    assert finding(examined.at(0), more) is StallFinding.MOVES
+    assert finding(None, examined.at(0, moves=True)) is StallFinding.MOVES
 
 
 def test_threads_that_move_do_not_hang_whatever_is_counted() -> None:
     examined = Examined()
-    assert finding(examined.at(0), examined.at(QUARTER, hangs=())) is Finding.MOVES
-    assert finding(examined.at(0, dumped=False), examined.at(QUARTER)) is Finding.UNCERTAIN
+    assert finding(examined.at(0), examined.at(QUARTER, hangs=())) is StallFinding.MOVES
+    assert finding(examined.at(0, dumped=False), examined.at(QUARTER)) is StallFinding.UNCERTAIN
 
 
 def test_ten_times_the_longest_batch_is_left_alone_whatever_is_seen() -> None:
     """The threshold is four times the longest: three times that has to pass."""
     examined = Examined()
     examined.stall = replace(examined.stall, lasts=LIMIT * 2.9)
-    assert finding(examined.at(0), examined.at(QUARTER)) is Finding.UNCERTAIN
+    assert finding(examined.at(0), examined.at(QUARTER)) is StallFinding.UNCERTAIN
     unseen = {"dumped": False, "hangs": (), "progress": ""}
-    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is Finding.UNCERTAIN
+    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is StallFinding.UNCERTAIN
     examined.stall = replace(examined.stall, lasts=LIMIT * 3)
-    assert finding(None, examined.at(0, **unseen)) is Finding.UNCERTAIN
+    assert finding(None, examined.at(0, **unseen)) is StallFinding.UNCERTAIN
     counted = finding(examined.at(0, **unseen | {"progress": "1"}), examined.at(QUARTER, **unseen | {"progress": "2"}))
-    assert counted is Finding.MOVES
-    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is Finding.HANGS
+    assert counted is StallFinding.MOVES
+    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is StallFinding.HANGS
 
 
 def test_an_examination_is_read_as_it_was_written_and_anything_else_is_none() -> None:

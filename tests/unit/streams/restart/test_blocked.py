@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.contract import blocked_marker
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.brake import Brake
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
 from tests.simulated.life import SPEC, Life
@@ -52,11 +52,11 @@ def test_a_failed_preflight_is_shown_since_its_first_try(life: Life) -> None:
     due(life)
     drained(life)
     words = aborted(life)
-    since = life.watch().blocked
+    since = life.watch().past.blocked
     life.clock.ahead += timedelta(minutes=15)
     aborted(life)
     verdict = life.watch()
-    assert verdict.blocked == since
+    assert verdict.past.blocked == since
     assert since
     assert (since.by, since.why) == (Obstacle.PREFLIGHT, words)
     assert "queue root.default is DRAINING" in words
@@ -69,16 +69,16 @@ def test_it_is_over_with_the_restart(life: Life) -> None:
     due(life)
     drained(life)
     aborted(life)
-    before = life.watch().blocked
+    before = life.watch().past.blocked
     life.clock.ahead += timedelta(hours=2)
     aborted(life)
-    after = life.watch().blocked
+    after = life.watch().past.blocked
     assert before
     assert after
     assert before.since != after.since
     life.yarn.scheduler = Queues((Queue("root.default", "RUNNING"),), complete=True)
     assert life.reconcile().generation == 2
-    assert life.watch().blocked is None
+    assert life.watch().past.blocked is None
 
 
 def test_a_failed_preflight_that_nobody_repeats_is_no_obstacle(life: Life) -> None:
@@ -87,10 +87,10 @@ def test_a_failed_preflight_that_nobody_repeats_is_no_obstacle(life: Life) -> No
     drained(life)
     aborted(life)
     life.clock.ahead += timedelta(minutes=50)
-    assert life.watch().blocked
+    assert life.watch().past.blocked
     life.clock.ahead += timedelta(minutes=20)
     verdict = life.watch()
-    assert (verdict.blocked, verdict.calls_for_action) == (None, True)
+    assert (verdict.past.blocked, verdict.calls_for_action) == (None, True)
 
 
 def test_a_restart_that_is_forced_and_can_still_not_be_done_is_shown_too(life: Life) -> None:
@@ -102,10 +102,10 @@ def test_a_restart_that_is_forced_and_can_still_not_be_done_is_shown_too(life: L
     verdict = life.watch()
     assert isinstance(verdict.step, Stop)
     assert not verdict.step.preflight
-    assert verdict.blocked
-    assert verdict.blocked.why == words
+    assert verdict.past.blocked
+    assert verdict.past.blocked.why == words
     life.set_desired(DesiredState.STOPPED)
-    assert life.watch().blocked is None, "nothing keeps it from that"
+    assert life.watch().past.blocked is None, "nothing keeps it from that"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"since": "yesterday", "why": ""}', '{"version": 9}'])
@@ -113,7 +113,7 @@ def test_a_note_that_cannot_be_read_hides_nothing_else(life: Life, text: str) ->
     due(life)
     life.hdfs.write(f"{life.run.id.folder}/{blocked_marker(1)}", text)
     verdict = life.watch()
-    assert (verdict.blocked, verdict.calls_for_action) == (None, True)
+    assert (verdict.past.blocked, verdict.calls_for_action) == (None, True)
 
 
 def test_a_note_that_cannot_be_written_is_no_other_error(life: Life) -> None:
@@ -146,7 +146,7 @@ def dead_with_lost_positions(life: Life) -> None:
 def frozen(life: Life) -> None:
     due(life)
     life.hdfs.write(f"{CLUSTER.state_dir}/other/gen-000001", "")
-    Brake(life.run.session).freeze(timedelta(days=1), "a new NameNode")
+    FreezeStore(life.run.session).freeze(timedelta(days=1), "a new NameNode")
 
 
 def killed(life: Life) -> None:
@@ -187,13 +187,13 @@ def test_what_stands_in_the_way_is_shown_with_its_way_out(
         # A watcher of its own proves a death for itself.
         life.clock.ahead += timedelta(seconds=20)
         verdict = life.watch()
-    assert verdict.blocked
-    assert (verdict.blocked.by, bool(verdict.blocked.since)) == (by, dated)
-    assert says in verdict.blocked.why
+    assert verdict.past.blocked
+    assert (verdict.past.blocked.by, bool(verdict.past.blocked.since)) == (by, dated)
+    assert says in verdict.past.blocked.why
     assert "BLOCKED" in shown(life)
 
 
 def test_a_stream_that_is_well_is_not_blocked(life: Life) -> None:
     life.begin()
-    assert life.watch().blocked is None
+    assert life.watch().past.blocked is None
     assert "BLOCKED" not in shown(life)

@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.supervise.streams.look.lives import lives_of
+from airflow_kstream.supervise.streams.look.lifetimes import lives_of
 from tests.simulated.life import SPEC, Life
 
 
@@ -25,15 +25,15 @@ def test_the_facts_tell_until_when_and_why(running: Life) -> None:
     facts = running.watch().facts
     assert facts is not None
     assert facts.horizon is not None
-    assert (facts.generation, facts.credentials, facts.horizon.reason) == (
+    assert (facts.generation, facts.tokens.credentials, facts.horizon.reason) == (
         1,
         "ticket",
         HorizonReason.TOKEN_MAX_LIFETIME,
     )
-    assert facts.issued == facts.claimed
-    assert facts.max_lifetime == timedelta(days=7)
-    assert facts.issued is not None
-    assert facts.horizon.hard == facts.issued + facts.max_lifetime
+    assert facts.tokens.issued == facts.claim.claimed
+    assert facts.tokens.max_lifetime == timedelta(days=7)
+    assert facts.tokens.issued is not None
+    assert facts.horizon.hard == facts.tokens.issued + facts.tokens.max_lifetime
 
 
 def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
@@ -46,9 +46,9 @@ def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
 def test_a_restart_can_come_from_the_end_of_a_hold_on_and_is_not_overdue_before(running: Life) -> None:
     running.set_desired(DesiredState.HELD)
     running.clock.ahead += timedelta(days=6)
-    assert running.watch().plan_in is None
+    assert running.watch().credentials.plan_in is None
     running.set_desired(DesiredState.RUNNING)
-    left = running.watch().plan_in
+    left = running.watch().credentials.plan_in
     assert left is not None
     assert -timedelta(minutes=1) < left <= timedelta()
 

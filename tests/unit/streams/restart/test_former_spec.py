@@ -23,6 +23,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, read_claim, written_claim
 from tests.simulated.ended_lives import BLUE, GREEN, Changing
 from tests.simulated.life import Life
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of, past_end
 
 CODE = "User class threw exception: java.lang.IllegalStateException: no such column"
@@ -53,11 +54,11 @@ def test_a_changed_spec_that_ends_before_its_first_commit_goes_back(stream: Chan
         "generation 1" in stream.claim.reason
     )
     words = "its declared spec does not run: generation 2 ended with it before its first commit"
-    assert report.failed_spec.startswith(words)
-    assert report.failed_spec.endswith("`kstream streams restart orders` tries it again")
+    assert report.declaration.failed_spec.startswith(words)
+    assert report.declaration.failed_spec.endswith("`kstream streams restart orders` tries it again")
     assert words in stream.life.watch().why
-    assert stream.life.watch().former_spec
-    assert report.to_json()["failed_spec"] == report.failed_spec
+    assert stream.life.watch().past.former_spec
+    assert report.to_json()["failed_spec"] == report.declaration.failed_spec
 
 
 def test_any_end_that_costs_the_declared_spec_needs_a_person(stream: Changing) -> None:
@@ -361,8 +362,8 @@ def test_a_generation_committed_if_the_next_claim_found_more(
     first = claim_of(TICKET_SPEC, 1, START, {"/c": before} if before else {})
     later = claim_of(TICKET_SPEC, 2, START, {"/c": after})
     assert committed(first, later) is moved
-    for doubtful in (replace(first, missing=frozenset({Missing.POSITIONS})), first):
-        unknown = replace(later, missing=frozenset({Missing.POSITIONS})) if doubtful is first else later
+    for doubtful in (changed(first, missing=frozenset({Missing.POSITIONS})), first):
+        unknown = changed(later, missing=frozenset({Missing.POSITIONS})) if doubtful is first else later
         assert not committed(doubtful, unknown)
     assert not committed(first, replace(later, positions={}))
 

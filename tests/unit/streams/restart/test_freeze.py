@@ -26,8 +26,8 @@ from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.ownership import own
-from airflow_kstream.supervise.streams.folder.brake import Brake
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
@@ -40,12 +40,12 @@ HOUR, FOUR_HOURS, WEEK_LONG = timedelta(hours=1), timedelta(hours=4), timedelta(
 FIRST = "application_1_0001"
 
 
-def brake(life: Life, user: str = "") -> Brake:
+def brake(life: Life, user: str = "") -> FreezeStore:
     """Return the brake in the hands of the stream's user or of another one."""
     session = life.run.session
     if user:
         session = replace(session_of(life.hdfs, life.yarn), identity=Identity(f"{user}@EXAMPLE.COM"))
-    return Brake(session)
+    return FreezeStore(session)
 
 
 def freeze(life: Life, lasts: timedelta = FOUR_HOURS) -> Freeze:
@@ -127,7 +127,7 @@ def test_a_requested_restart_waits_for_the_end_of_the_freeze(life: Life) -> None
     word = freeze(life)
     before = files_but_orders(life)
     report = life.reconcile()
-    assert (report.phase, report.application, report.done) == (Phase.FROZEN, FIRST, ())
+    assert (report.phase, report.job.application, report.done) == (Phase.FROZEN, FIRST, ())
     assert report.freeze == str(word)
     assert files_but_orders(life) == before
     assert not life.watch().calls_for_action
@@ -154,7 +154,7 @@ def test_a_dead_stream_is_not_started_while_frozen_and_its_task_goes_on_watching
     freeze(life)
     life.yarn.end(FIRST, ApplicationState.KILLED)
     report = life.reconcile(Mode.ENSURE)
-    assert (report.phase, report.succeeded, report.ended) == (Phase.FROZEN, True, False)
+    assert (report.phase, report.job.succeeded, report.ended) == (Phase.FROZEN, True, False)
     assert len(life.yarn.apps) == 1
     brake(life).lift("done")
     assert life.reconcile(Mode.ENSURE).generation == 2
@@ -277,7 +277,7 @@ def test_a_persons_explicit_word_goes_through_a_freeze(life: Life) -> None:
 
 
 UNREAD = {
-    "no JSON": "it is no JSON",
+    "no JSON": "it is not JSON",
     '{"version": 99, "until": "2000-01-01T00:00:00+00:00"}': "is of version 99",
     '{"version": 3, "until": "tomorrow"}': "does not tell until when it holds",
 }
@@ -415,7 +415,7 @@ class TestWhoMaySpeak:
         assert life.begin().phase is Phase.RUNNING
 
 
-def test_a_supervisor_that_cannot_read_the_brake_does_nothing(life: Life) -> None:
+def test_a_supervisor_that_cannot_read_the_freeze_does_nothing(life: Life) -> None:
     @dataclass
     class HidesTheBrake(SimHdfs):
         def list(self, path: str) -> tuple[FileStatus, ...]:
@@ -442,24 +442,24 @@ class TestAHorizonThatFallsIntoTheFreeze:
     def test_its_task_says_that_its_restart_waits(self, due: Life) -> None:
         due.clock.ahead += timedelta(days=5, hours=1)
         freeze(due, FOUR_HOURS)
-        assert due.watch().freeze_warning == ""
+        assert due.watch().people.freeze_warning == ""
         freeze(due, timedelta(hours=6))
-        assert due.watch().freeze_warning.startswith("its restart is due in 5h")
+        assert due.watch().people.freeze_warning.startswith("its restart is due in 5h")
         assert "its restart is due in 5h" in due.reconcile().freeze
 
     def test_its_task_says_that_it_will_die(self, due: Life) -> None:
         due.clock.ahead += timedelta(days=6, hours=22)
         freeze(due, FOUR_HOURS)
         verdict = due.watch()
-        assert verdict.freeze_warning.startswith("its credentials end in 2h")
-        assert "lift the freeze before, or it dies" in verdict.freeze_warning
+        assert verdict.people.freeze_warning.startswith("its credentials end in 2h")
+        assert "lift the freeze before, or it dies" in verdict.people.freeze_warning
         assert "lift the freeze before, or it dies" in due.reconcile().freeze
 
     @pytest.mark.parametrize("state", [DesiredState.HELD, DesiredState.STOPPED])
     def test_a_stream_that_nobody_wants_to_run_is_no_warning(self, due: Life, state: DesiredState) -> None:
         due.set_desired(state)
         freeze(due, timedelta(days=7))
-        assert due.watch().freeze_warning == ""
+        assert due.watch().people.freeze_warning == ""
 
 
 @dataclass
@@ -510,7 +510,7 @@ def test_a_claim_of_our_own_is_not_submitted_while_frozen(life: Life) -> None:
     own(life.run, observe(life.run))
     claim = life.run.folder.make_claim(ClaimDraft(1, "nonce1", SPEC, WEEK, {}, "test"))
     reconciler = Reconciler(life.run, tell=lambda line: None)
-    reconciler._submitter.own.unsubmitted[claim.nonce] = claim.generation
+    reconciler._submitter.unsubmitted[claim.nonce] = claim.generation
     freeze(life)
     reconciler._advance(Mode.ENSURE)
     assert life.yarn.apps == {}

@@ -16,6 +16,7 @@ from airflow_kstream.model.streams.looks import Looks
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Note, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
+from tests.simulated.values import changed
 from tests.simulated.yarn import (
     CHECKPOINT,
     START,
@@ -267,7 +268,9 @@ class TestAClaimWithoutAnApplication:
 
     def test_an_adopted_job_has_no_fence_to_lose(self) -> None:
         yarn = yarn_of(RUNNING)
-        yarn.claims[1] = replace(claim(), adopted="application_1_0001", started=START)
+        yarn.claims[1] = replace(
+            claim(), adoption=replace(claim().adoption, application="application_1_0001", started=START)
+        )
         yarn.files.discard(yarn.claims[1].fence)
         assert isinstance(step(yarn), Settled)
 
@@ -329,7 +332,7 @@ class TestProofOfDeath:
     def test_without_proof_a_first_look_is_never_enough(self, verdict: NodeVerdict) -> None:
         """However long ago the ResourceManager's clock says that it ended, and the checkpoint moved."""
         yarn = commit(yarn_of(FAILED, hours=24), 0)
-        seen: Observation = replace(yarn.look(), containers=containers(verdict))
+        seen: Observation = changed(yarn.look(), containers=containers(verdict))
         assert isinstance(next_step(TICKET_SPEC, seen, FIRST_LOOK, Mode.ENSURE), Wait)
 
     def test_a_request_to_stop_does_not_say_that_it_stopped(self) -> None:

@@ -117,7 +117,7 @@ def test_a_lost_state_dir_submits_nothing_and_takes_a_running_stream_up_again(li
     life.engine.complete_epoch(SPEC)
     life.hdfs.delete(life.run.id.folder, recursive=True)
     report = life.begin()
-    assert (report.phase, report.application, report.done) == (Phase.RUNNING, "application_1_0001", ())
+    assert (report.phase, report.job.application, report.done) == (Phase.RUNNING, "application_1_0001", ())
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
     with pytest.raises(Conflict, match="has this stream as its owner, but state_dir has no claim of it"):
         life.begin()

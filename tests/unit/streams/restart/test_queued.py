@@ -35,31 +35,31 @@ def test_a_wait_in_the_queue_is_measured_by_the_resourcemanagers_clock_alone(lif
     life.yarn.skew = skew
     life.clock.ahead += 7 * MINUTE
     verdict = life.watch()
-    assert verdict.queued
-    assert 7 * MINUTE <= verdict.queued < 8 * MINUTE
-    assert not verdict.queued_too_long
+    assert verdict.progress.queued
+    assert 7 * MINUTE <= verdict.progress.queued < 8 * MINUTE
+    assert not verdict.progress.queued_too_long
     life.clock.ahead += 4 * MINUTE
-    assert life.watch().queued_too_long
+    assert life.watch().progress.queued_too_long
 
 
 def test_a_clock_that_can_not_be_read_ends_no_wait(life: Life) -> None:
     """The event would end, and begin again a round later."""
     wait_in_queue(life)
     life.clock.ahead += 7 * MINUTE
-    assert life.watch().queued
+    assert life.watch().progress.queued
     life.yarn.at_request = silent
     life.clock.ahead += 7 * MINUTE
     verdict = life.watch()
-    assert verdict.queued
-    assert 14 * MINUTE <= verdict.queued < 15 * MINUTE
-    assert verdict.queued_too_long
+    assert verdict.progress.queued
+    assert 14 * MINUTE <= verdict.progress.queued < 15 * MINUTE
+    assert verdict.progress.queued_too_long
 
 
 def test_a_wait_is_unknown_until_the_clock_was_read_once(life: Life) -> None:
     wait_in_queue(life)
     life.yarn.at_request = silent
     verdict = life.watch()
-    assert (verdict.queued, verdict.queued_too_long, verdict.step is None) == (None, False, False)
+    assert (verdict.progress.queued, verdict.progress.queued_too_long, verdict.step is None) == (None, False, False)
 
 
 def test_a_round_reads_the_clock_once_however_many_streams_wait(life: Life) -> None:
@@ -67,7 +67,7 @@ def test_a_round_reads_the_clock_once_however_many_streams_wait(life: Life) -> N
     asked: list[str] = []
     life.yarn.at_request = lambda request, about: asked.append(request)
     watch = Watch(life.run.session, lambda spec: life.engine)
-    assert all(verdict.queued is not None for _, verdict in watch.looks([Subject(SPEC.name)] * 5))
+    assert all(verdict.progress.queued is not None for _, verdict in watch.looks([Subject(SPEC.name)] * 5))
     assert asked.count("time_since") == 1
     dict(watch.looks([Subject(SPEC.name)]))
     assert asked.count("time_since") == 2
@@ -77,6 +77,6 @@ def test_a_round_in_which_nothing_waits_asks_for_no_clock(life: Life) -> None:
     life.begin()
     asked: list[str] = []
     life.yarn.at_request = lambda request, about: asked.append(request)
-    assert life.watch().queued is None
+    assert life.watch().progress.queued is None
     assert asked
     assert "time_since" not in asked

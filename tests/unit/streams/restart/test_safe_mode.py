@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
@@ -22,6 +22,7 @@ from airflow_kstream.triggers.memory import Memory
 from tests.simulated.ended_lives import BARE, CODE, end, recorded
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import SimHdfs
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, past_end
 
 MINUTE = timedelta(minutes=1)
@@ -69,7 +70,7 @@ def test_an_end_without_an_error_in_safe_mode_is_the_environments(worked: Life, 
     told: list[str] = []
     report = Reconciler(worked.run, tell=told.append).run(Mode.WATCH)
     (noted,) = recorded(worked)
-    assert (noted.shared, noted.silent, noted.costs) == (shared, "HDFS" if shared else "", not shared)
+    assert (noted.shared, noted.clues.silent, noted.costs) == (shared, "HDFS" if shared else "", not shared)
     assert any("no conclusion: " in line and "SafeModeException" in line for line in told)
     assert ("it is the environment's, because HDFS did not answer" in told) is shared
     assert (report.phase is Phase.ENDED) is not shared
@@ -103,7 +104,7 @@ def test_refusals_that_lie_far_apart_are_of_two_safe_modes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "silent"),
+    ("other", "silent"),
     [
         ({}, "HDFS"),
         ({"at": START + 69 * MINUTE}, "HDFS"),
@@ -116,9 +117,9 @@ def test_refusals_that_lie_far_apart_are_of_two_safe_modes() -> None:
         ({"kind": EndKind.UNKNOWN}, "HDFS"),
     ],
 )
-def test_only_an_end_of_an_unknown_error_at_that_time_is_of_safe_mode(changed: dict[str, object], silent: str) -> None:
-    ended = replace(BARE_END, **changed)  # type: ignore[arg-type]
-    assert in_safe_mode(FailurePolicy(), ended, AN_HOUR).silent == silent
+def test_only_an_end_of_an_unknown_error_at_that_time_is_of_safe_mode(other: dict[str, object], silent: str) -> None:
+    ended = changed(BARE_END, **other)
+    assert in_safe_mode(FailurePolicy(), ended, AN_HOUR).clues.silent == silent
     assert in_safe_mode(FailurePolicy(), ended, None) == ended
 
 

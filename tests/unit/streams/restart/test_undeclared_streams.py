@@ -32,7 +32,7 @@ WAY_OUT = "run `kstream streams reconcile` with the declaration"
 
 @pytest.fixture
 def tenant(life: Life) -> Life:
-    """A stream that its own user `etl` submitted, who is no supervisor: nobody kept a copy of its declaration."""
+    """A stream that its own user `etl` submitted, who is not a supervisor: nobody kept a copy of its declaration."""
     life.hdfs.whoami = life.yarn.whoami = "etl"
     life.use(life.hdfs)
     life.begin()

@@ -1,0 +1,119 @@
+"""Tokens that the horizon does not count: in a job without a keytab, those of services beside the connection's HDFS.
+
+Such a job keeps the tokens of its submission. Spark gets one for each service that its confs name
+(HiveDelegationTokenProvider, HBaseDelegationTokenProvider, KafkaDelegationTokenProvider and
+HadoopFSDelegationTokenProvider of Spark 3 and 4), and no server is asked when they end. What its client told of them
+counts. With a keytab, Spark gets new ones in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_kstream.model.kerberos.tokens import KMS_TOKEN
+from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.launch_tokens import (
+    HBASE,
+    HIVE,
+    KAFKA,
+    counted_kinds,
+    counts_filesystem,
+    unknown_kinds,
+)
+
+
+@dataclass(frozen=True)
+class _Service:
+    """A service with the confs that name it. `provider` is Spark's name for what gets its tokens, those of `kind`."""
+
+    name: str
+    provider: str
+    kind: str
+    named_by: re.Pattern[str]
+    ends: str
+
+
+# A conf as `key=value`. Renew intervals count where no ResourceManager renews: it can renew tokens of HDFS and a KMS.
+_SERVICES = (
+    _Service(
+        "the Hive metastore",
+        "hive",
+        HIVE,
+        re.compile(r"spark\.sql\.catalogImplementation=hive|spark\.(hadoop\.)?hive\.metastore\.uris=.+"),
+        "a day after its issue, unless hive.cluster.delegation.token.renew-interval says otherwise",
+    ),
+    _Service(
+        "HBase",
+        "hbase",
+        HBASE,
+        re.compile(r"spark\.hadoop\.hbase\.(security\.authentication=kerberos|zookeeper\.quorum=.+)"),
+        "a week after its issue, unless hbase.auth.token.max.lifetime says otherwise",
+    ),
+    _Service(
+        "Kafka's delegation tokens",
+        "kafka",
+        KAFKA,
+        re.compile(r"spark\.kafka\.clusters\..+\.auth\.bootstrap\.servers=.+"),
+        "a day after its issue, unless delegation.token.expiry.time.ms of the brokers says otherwise",
+    ),
+    _Service(
+        "a KMS",
+        "hadoopfs",
+        KMS_TOKEN,
+        re.compile(
+            r"spark\.hadoop\.(hadoop\.security\.key\.provider\.path|dfs\.encryption\.key\.provider\.uri)=kms:.+"
+        ),
+        "a week after its issue, unless hadoop.kms.authentication.delegation-token.max-lifetime.sec says otherwise",
+    ),
+)
+_FILESYSTEMS = (
+    "spark.kerberos.access.hadoopFileSystems",
+    "spark.yarn.access.hadoopFileSystems",
+    "spark.yarn.access.namenodes",
+)
+_OFF = ("spark.security.credentials.{}.enabled", "spark.yarn.security.credentials.{}.enabled")
+
+
+def uncounted_tokens(
+    spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str, tokens: tuple[LaunchToken, ...] = ()
+) -> tuple[UncountedToken, ...]:
+    """Return the services whose tokens may end first, as far as the confs or the known `tokens` of its launch name
+    them; none if the job renews its own tokens, or a declared `restart.max_age` limits its life."""
+    if spec.credentials.renews_itself or spec.restart.max_age is not None:
+        return ()
+    conf = {key: value.strip() for key, value in {**connection_conf, **spec.plain_conf}.items()}
+    return (*_named(conf, tokens), *_filesystems(conf, default_fs, tokens))
+
+
+def token_filesystems(spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
+    """Return the filesystems of which Spark gets a token: the default one, and those that the job names, by its confs
+    or by a checkpoint that lies there (`token_settings`)."""
+    conf = {**connection_conf, **spec.plain_conf}
+    named = ",".join(conf.get(key, "") for key in _FILESYSTEMS).split(",")
+    roots = [*named, *("/".join(path.split("/", 3)[:3]) for path in spec.checkpoints)]
+    hdfs = (root.strip().rstrip("/") for root in roots if root.strip().startswith("hdfs://"))
+    return tuple(dict.fromkeys((default_fs.rstrip("/"), *(root for root in hdfs if root != "hdfs:"))))
+
+
+def _named(conf: Mapping[str, str], tokens: tuple[LaunchToken, ...]) -> Iterator[UncountedToken]:
+    said = [f"{key}={value}" for key, value in conf.items()]
+    counted, unknown = counted_kinds(tokens), unknown_kinds(tokens)
+    for service in _SERVICES:
+        named = not _is_off(service, conf) and any(service.named_by.fullmatch(one) for one in said)
+        if service.kind in unknown or (named and service.kind not in counted):
+            yield UncountedToken(service.name, service.ends)
+
+
+def _is_off(service: _Service, conf: Mapping[str, str]) -> bool:
+    return any(conf.get(key.format(service.provider), "").lower() == "false" for key in _OFF)
+
+
+def _filesystems(conf: Mapping[str, str], default_fs: str, tokens: tuple[LaunchToken, ...]) -> Iterator[UncountedToken]:
+    listed = ",".join(conf.get(key, "") for key in _FILESYSTEMS).split(",")
+    for filesystem in dict.fromkeys(one.strip().rstrip("/") for one in listed):
+        counted = counts_filesystem(filesystem.partition("://")[2], tokens)
+        if filesystem and filesystem != default_fs.rstrip("/") and not counted:
+            yield UncountedToken(filesystem, "as that filesystem says, and only the connection's own is asked")

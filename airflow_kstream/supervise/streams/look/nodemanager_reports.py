@@ -1,0 +1,139 @@
+"""What NodeManagers say about the containers of an ended application."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from airflow_kstream.clients.nodemanagers import NodeManager
+from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
+from airflow_kstream.model.streams.contract import stopped_marker
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.supervise.clusters.session import ClusterSession
+
+# In these states YARN hears from a node, or has not missed it yet.
+_RUNNING = {"RUNNING", "UNHEALTHY", "DECOMMISSIONING", "NEW"}
+# Seconds of one look after which no further node is asked: a rack that is cut off must not keep a supervisor for hours.
+_ONE_LOOK = 30.0
+# The least known first: what one driver may still do is not outweighed by another's end.
+_BY_DOUBT = (
+    NodeVerdict.LIVE,
+    NodeVerdict.LOST,
+    NodeVerdict.UNHEARD,
+    NodeVerdict.RESTARTED,
+    NodeVerdict.UNREACHABLE,
+    NodeVerdict.COMPLETE,
+)
+
+
+@dataclass
+class Witnesses:
+    """The NodeManagers of a stream's applications. It remembers what is final: containers that are complete stay so.
+
+    It also remembers what YARN had heard from a node at its first look after the end: news since then have come from
+    there. No two clocks are compared for that, and a node that is cut off brings none.
+    """
+
+    session: ClusterSession
+    _places: dict[str, frozenset[ContainerPlace]] = field(default_factory=dict)
+    _complete: dict[tuple[str, str], NodeReport] = field(default_factory=dict)
+    _heard: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _asked: dict[ContainerPlace, float] = field(default_factory=dict)
+
+    def remember_places(self, application_id: str) -> None:
+        """Note where a living application's containers are, right before each means that ends it abruptly: the
+        ResourceManager forgets it with the end, and executors come and go until then."""
+        try:
+            places = self.session.yarn.live_places(application_id)
+        except KstreamError:
+            # The stop goes on: without this, the executors get `stop.silence` to notice that their driver is gone.
+            self._places.pop(application_id, None)
+            return
+        # A driver that lives is listed itself: an empty list is that of an application that has ended.
+        if places:
+            self._places[application_id] = self._places.get(application_id, frozenset()) | places
+
+    def asked(self, observation: Observation) -> Observation:
+        """Return the observation with the reports on its newest application's nodes, if its death has to be proven."""
+        app = observation.current
+        needless = observation.desired.state is not DesiredState.RUNNING or observation.claim is None
+        if needless or app is None or app.alive or stopped_marker(observation.generation) in observation.files:
+            return observation
+        return replace(observation, yarn=replace(observation.yarn, containers=self._containers(app)))
+
+    def _containers(self, app: Application) -> Containers | None:
+        """Ask the NodeManagers of its drivers, and those of its executors if they are known.
+
+        An adopted job may have had several attempts: YARN starts another one when it only lost the first.
+        """
+        try:
+            drivers = self.session.yarn.driver_places(app.id)
+        except Unavailable:
+            raise
+        except KstreamError:
+            return None
+        if not drivers:
+            return None
+        ends, known = time.monotonic() + _ONE_LOOK, self._places.get(app.id)
+        executors = None if known is None else self._executors(known - drivers, app, ends)
+        return Containers(min(self._drivers(drivers, app), key=_doubt), executors)
+
+    def _drivers(self, places: frozenset[ContainerPlace], app: Application) -> tuple[NodeReport, ...]:
+        return tuple(self._report(place, app) for place in sorted(places, key=str))
+
+    def _executors(self, places: frozenset[ContainerPlace], app: Application, ends: float) -> tuple[NodeReport, ...]:
+        """Ask until this moment; those that wait for the longest time come first, so each is asked in its turn."""
+        reports: dict[ContainerPlace, NodeReport] = {}
+        for place in sorted(places, key=lambda place: (self._asked.get(place, 0.0), str(place))):
+            if time.monotonic() < ends or (place.web, app.id) in self._complete:
+                reports[place] = self._report(place, app)
+            else:
+                reports[place] = NodeReport(place.web, NodeVerdict.UNREACHABLE, "other nodes kept this look too long")
+        return tuple(reports[place] for place in sorted(places, key=str))
+
+    def _report(self, place: ContainerPlace, app: Application) -> NodeReport:
+        key = (place.web, app.id)
+        report = self._complete.get(key) or self._ask(place, app)
+        if report.verdict is NodeVerdict.COMPLETE:
+            self._complete[key] = report
+        return report
+
+    def _ask(self, place: ContainerPlace, app: Application) -> NodeReport:
+        self._asked[place] = time.monotonic()
+        scheme = self.session.yarn.active().partition("://")[0]
+        node = NodeManager(f"{scheme}://{place.web}", self.session.identity, self.session.cluster.tls)
+        try:
+            return self._verdict(node, place, app)
+        except KstreamError as error:
+            return self._unanswered(place, app, error)
+        finally:
+            node.close()
+
+    def _verdict(self, node: NodeManager, place: ContainerPlace, app: Application) -> NodeReport:
+        found = node.application(app.id)
+        if found and (found.containers or not found.finishing):
+            return NodeReport(place.web, NodeVerdict.LIVE, ", ".join(found.containers))
+        # A NodeManager that was killed leaves its containers alone, and its successor may know nothing of them.
+        if app.started is None or node.uptime() <= self.session.yarn.time_since(app.started):
+            return NodeReport(place.web, NodeVerdict.RESTARTED)
+        return NodeReport(place.web, NodeVerdict.COMPLETE)
+
+    def _unanswered(self, place: ContainerPlace, app: Application, error: KstreamError) -> NodeReport:
+        try:
+            node = self.session.yarn.node(place.node)
+        except NotFound:
+            return NodeReport(place.web, NodeVerdict.LOST, f"forgotten; {error.message}")
+        verdict = self._heard_from(place, app, node) if node.state in _RUNNING else NodeVerdict.LOST
+        return NodeReport(place.web, verdict, f"{node.state}; {error.message}")
+
+    def _heard_from(self, place: ContainerPlace, app: Application, node: NodeStanding) -> NodeVerdict:
+        news = node.checked != self._heard.setdefault((place.node, app.id), node.checked)
+        return NodeVerdict.UNREACHABLE if news else NodeVerdict.UNHEARD
+
+
+def _doubt(report: NodeReport) -> int:
+    return _BY_DOUBT.index(report.verdict)

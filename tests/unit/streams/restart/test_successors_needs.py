@@ -1,0 +1,295 @@
+"""What a successor needs is asked before its predecessor is stopped: queue, files, checkpoints.
+
+Simulated servers, because a queue that drains and a folder that refuses are wanted by the moment; what the real
+ResourceManager's page and the real NameNode say is the business of tests/real/cluster/test_successor.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, RestartAborted, Unavailable
+from airflow_kstream.model.streams.contract import blocked_marker
+from airflow_kstream.model.streams.stream import Deploy
+from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
+from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC
+
+ROOM = Queue("root.streams", "RUNNING", most=Size(8192), largest=Size(4096, 8))
+NEEDS = Needs("streams", declared=True, containers={"driver": Size(1408, 1), "executor": Size(1408, 2)})
+
+
+def capacity(*queues: dict[str, Any], **root: Any) -> dict[str, Any]:
+    """Return the page of a CapacityScheduler, as Hadoop 3.4.3 writes it, without what nobody reads."""
+    info = {"type": "capacityScheduler", "queueName": "root", "queuePath": "root", "queues": {"queue": [*queues]}}
+    return {"scheduler": {"schedulerInfo": info | root}}
+
+
+def leaf(path: str, **more: Any) -> dict[str, Any]:
+    most, largest = {"memory": 8192, "vCores": 16}, {"memory": 4096, "vCores": 8}
+    more = {"maxEffectiveCapacity": most, "maximumAllocation": largest} | more
+    name = path.rpartition(".")[2]
+    return {"queuePath": path, "queueName": name, "state": "RUNNING", "autoCreationEligibility": "off", **more}
+
+
+class TestTheSchedulersPage:
+    def test_leaves_of_the_capacity_scheduler_tell_state_and_memory(self) -> None:
+        parent = {"queuePath": "root.a", "queueName": "a", "queues": {"queue": [leaf("root.a.b", state="DRAINING")]}}
+        queues = Queues.from_json(capacity(leaf("root.streams"), parent))
+        assert queues == Queues((ROOM, replace(ROOM, path="root.a.b", state="DRAINING")), complete=True)
+
+    def test_no_vcores_of_a_whole_queue_are_known_because_it_may_not_count_them(self) -> None:
+        (queue,) = Queues.from_json(capacity(leaf("root.streams"))).queues
+        assert (queue.most.vcores, queue.largest.vcores) == (None, 8)
+
+    def test_a_queue_whose_containers_go_to_nodes_with_a_label_says_so(self) -> None:
+        labels = ("gpu", "", None)
+        queues = Queues.from_json(capacity(*(leaf("root.q", defaultNodeLabelExpression=label) for label in labels)))
+        assert [queue.labelled for queue in queues.queues] == [True, False, False]
+
+    def test_a_parent_that_makes_queues_makes_the_list_incomplete(self) -> None:
+        for more in ({"autoCreateChildQueueEnabled": True}, {"autoCreationEligibility": "flexible"}):
+            assert not Queues.from_json(capacity(leaf("root.streams"), **more)).complete
+
+    def test_the_fair_scheduler_tells_sizes_and_no_states(self) -> None:
+        most, largest = {"memory": 8192, "vCores": 16}, {"memory": 4096, "vCores": 8}
+        child = {"queueName": "root.streams", "maxResources": most, "maxContainerAllocation": largest}
+        for children in ({"queue": [child]}, [child]):
+            info = {"type": "fairScheduler", "rootQueue": {"queueName": "root", "childQueues": children}}
+            queues = Queues.from_json({"scheduler": {"schedulerInfo": info}})
+            assert queues == Queues((replace(ROOM, state="", most=Size(8192, 16)),))
+
+    def test_another_scheduler_has_no_queues_that_we_know(self) -> None:
+        assert Queues.from_json({"scheduler": {"schedulerInfo": {"type": "fifoScheduler"}}}) == Queues()
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        (ROOM, ""),
+        (replace(ROOM, most=Size(), largest=Size(), state=""), ""),
+        (replace(ROOM, state="STOPPED"), "queue root.streams is STOPPED and takes no application"),
+        (replace(ROOM, state="DRAINING"), "queue root.streams is DRAINING"),
+        (
+            replace(ROOM, most=Size(2815)),
+            "its driver and one executor need 2816 MiB, and queue root.streams never has more",
+        ),
+        (replace(ROOM, most=Size(2816)), ""),
+        (
+            replace(ROOM, largest=Size(1407)),
+            "its driver needs 1408 MiB, and queue root.streams grants no container above",
+        ),
+        (replace(ROOM, largest=Size(1408)), ""),
+        (
+            replace(ROOM, largest=Size(1408, 1)),
+            "its executor needs 2 vcores, and queue root.streams grants no container",
+        ),
+        (replace(ROOM, most=Size(vcores=2)), "its driver and one executor need 3 vcores, and queue root.streams never"),
+        (replace(ROOM, most=Size(vcores=3)), ""),
+        (replace(ROOM, most=Size(1, 1), labelled=True), ""),
+    ],
+)
+def test_a_queue_has_to_run_and_to_be_large_enough(queue: Queue, says: str) -> None:
+    obstacle = queue_obstacle(Queues((queue,), complete=True), NEEDS)
+    assert says in obstacle
+    assert bool(says) == bool(obstacle)
+
+
+def test_what_nodes_with_a_label_have_is_not_told_by_the_size_of_a_queue() -> None:
+    small = Queues((replace(ROOM, most=Size(1)),), complete=True)
+    assert queue_obstacle(small, replace(NEEDS, labelled=True)) == ""
+    too_large = Queues((replace(ROOM, largest=Size(1)),), complete=True)
+    assert "grants no container above 1 MiB" in queue_obstacle(too_large, replace(NEEDS, labelled=True))
+
+
+def test_a_declared_queue_that_is_not_there_is_an_obstacle_unless_it_may_be_made() -> None:
+    other = replace(ROOM, path="root.other")
+    assert queue_obstacle(Queues((other,), complete=True), NEEDS) == "there is no queue streams; there are root.other"
+    assert queue_obstacle(Queues((other,), complete=False), NEEDS) == ""
+    assert queue_obstacle(Queues((other,), complete=True), replace(NEEDS, declared=False)) == ""
+
+
+def test_a_name_that_two_queues_end_with_tells_nothing() -> None:
+    stopped = Queues((replace(ROOM, state="STOPPED"), replace(ROOM, path="root.a.streams")), complete=True)
+    assert queue_obstacle(stopped, NEEDS) == ""
+    assert "is STOPPED" in queue_obstacle(stopped, replace(NEEDS, queue="root.streams"))
+
+
+def needs_of(deploy: Deploy, conf: dict[str, str], application: str = "/jobs/orders.py") -> Needs:
+    spec = replace(TICKET_SPEC, deploy=deploy, application=application)
+    return spark_needs(spec, layered_setting(conf, default=lambda key: ""), None, "hdfs://prod")
+
+
+OFF_HEAP = {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1g"}
+PYTHON = {"spark.executor.pyspark.memory": "512m"}
+
+
+@pytest.mark.parametrize(
+    ("deploy", "conf", "driver", "executor"),
+    [
+        (Deploy(), {}, 1024 + 384, 1024 + 384),
+        (Deploy(driver_memory="8g"), {"spark.executor.memory": "512"}, 8192 + 819, 512 + 384),
+        (Deploy(), {"spark.driver.memoryOverhead": "1g"}, 1024 + 1024, 1024 + 384),
+        (Deploy(executor_memory="8g"), {"spark.executor.memoryOverheadFactor": "0.01"}, 1024 + 384, 8192 + 384),
+        (Deploy(), {"spark.executor.minMemoryOverhead": "128m"}, 1024 + 384, 1024 + 128),
+        (Deploy(), OFF_HEAP, 1024 + 384, 1024 + 384 + 1024),
+        (Deploy(), OFF_HEAP | {"spark.memory.offHeap.enabled": "false"}, 1024 + 384, 1024 + 384),
+        (Deploy(), OFF_HEAP | {"spark.memory.offHeap.size": str(256 * 1024**2)}, 1024 + 384, 1024 + 384 + 256),
+        (Deploy(), PYTHON, 1024 + 384, 1024 + 384 + 512),
+        (Deploy(executor_memory="plenty"), {}, 1024 + 384, None),
+    ],
+)
+def test_sparks_containers_are_heap_and_overhead_and_what_executors_have_beside(
+    deploy: Deploy, conf: dict[str, str], driver: int, executor: int | None
+) -> None:
+    needs = needs_of(deploy, conf).containers
+    assert (needs["driver"].memory, needs["executor"].memory) == (driver, executor)
+
+
+def test_a_jar_needs_no_memory_of_pythons() -> None:
+    assert needs_of(Deploy(), PYTHON, "/jobs/orders.jar").containers["executor"].memory == 1024 + 384
+
+
+def test_sparks_containers_need_cores() -> None:
+    def cores(deploy: Deploy, conf: dict[str, str]) -> list[int | None]:
+        return [size.vcores for size in needs_of(deploy, conf).containers.values()]
+
+    assert cores(Deploy(), {}) == [1, 1]
+    assert cores(Deploy(executor_cores=4), {"spark.driver.cores": "2", "spark.executor.cores": "8"}) == [2, 4]
+    assert cores(Deploy(), {"spark.executor.cores": "many"}) == [1, None]
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.executor.instances": "100"},
+        {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.minExecutors": "0"},
+        {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.initialExecutors": "50"},
+    ],
+)
+def test_a_stream_goes_on_with_one_executor_whatever_it_asks_for(conf: dict[str, str]) -> None:
+    """Its predecessor had no more than the queue gives: to refuse the successor would mend nothing."""
+    assert needs_of(Deploy(executors=20), conf) == needs_of(Deploy(), {})
+
+
+@pytest.mark.parametrize("role", ["am", "executor"])
+def test_a_label_that_a_container_asks_for_is_seen(role: str) -> None:
+    assert needs_of(Deploy(), {f"spark.yarn.{role}.nodeLabelExpression": "gpu"}).labelled
+    assert not needs_of(Deploy(), {}).labelled
+
+
+def test_the_queue_is_the_declared_one_the_clients_or_the_connections() -> None:
+    connection = layered_setting({"spark.yarn.queue": "c"}, default=lambda key: "")
+    nothing = layered_setting(default=lambda key: "")
+
+    def queue(deploy: Deploy, client: SparkDefaults, setting: Callable[[str], str]) -> tuple[str, bool]:
+        needs = spark_needs(replace(TICKET_SPEC, deploy=deploy), setting, client.queue, "hdfs://prod")
+        return needs.queue, needs.declared
+
+    assert queue(Deploy(queue="a"), SparkDefaults(queue="b"), connection) == ("a", True)
+    assert queue(Deploy(), SparkDefaults(queue="b"), connection) == ("b", True)
+    assert queue(Deploy(), SparkDefaults(), connection) == ("c", True)
+    assert queue(Deploy(), SparkDefaults(), nothing) == ("default", False)
+
+
+def test_the_files_that_are_looked_at_lie_on_our_hdfs_and_have_a_name() -> None:
+    deploy = Deploy(
+        jars=("hdfs://prod/a.jar", "hdfs://other/b.jar", "s3a://bucket/c.jar", "/local/d.jar", "hdfs:///e/*.jar"),
+        files=("hdfs:///f.conf#conf",),
+    )
+    spec = replace(TICKET_SPEC, application="hdfs:///jobs/orders.py", deploy=deploy)
+    needs = spark_needs(spec, layered_setting(default=lambda key: ""), None, "hdfs://prod")
+    assert needs.files == ("hdfs:///jobs/orders.py", "hdfs://prod/a.jar", "hdfs:///f.conf")
+
+
+def drained(life: Life) -> None:
+    life.yarn.scheduler = Queues((Queue("root.default", "DRAINING"),), complete=True)
+
+
+def without_its_jar(life: Life) -> None:
+    life.engine.files = ("hdfs:///jobs/gone.jar",)
+
+
+def with_a_secret_jar(life: Life) -> None:
+    life.engine.files = ("/kstream/jar",)
+    life.hdfs.write("/kstream/jar", "")
+    life.hdfs.refused = ("r-- /kstream/jar",)
+
+
+def with_a_foreign_checkpoint(life: Life) -> None:
+    life.hdfs.refused = (f"rwx {CHECKPOINT}",)
+
+
+def with_a_foreign_owners_record(life: Life) -> None:
+    life.hdfs.refused = (f"-wx {CHECKPOINT}/_kstream",)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "says"),
+    [
+        (drained, "queue root.default is DRAINING"),
+        (without_its_jar, "hdfs:///jobs/gone.jar does not exist"),
+        (with_a_secret_jar, "access=r--"),
+        (with_a_foreign_checkpoint, "access=rwx"),
+        (with_a_foreign_owners_record, "access=-wx"),
+    ],
+)
+class TestASuccessorThatLacksSomething:
+    def test_keeps_its_predecessor_running(self, life: Life, trouble: Callable[[Life], None], says: str) -> None:
+        life.begin()
+        life.engine.complete_epoch(SPEC)
+        trouble(life)
+        life.request_restart()
+        before = life.run.folder.names()
+        with pytest.raises(RestartAborted, match="the current generation keeps running") as aborted:
+            life.reconcile()
+        assert says in str(aborted.value)
+        assert life.yarn.apps["application_1_0001"].alive
+        assert life.run.folder.names() == before | {blocked_marker(1)}, "only why is noted"
+
+    def test_does_not_hold_up_a_restart_that_is_forced(
+        self, life: Life, trouble: Callable[[Life], None], says: str
+    ) -> None:
+        life.begin()
+        life.engine.complete_epoch(SPEC)
+        trouble(life)
+        life.clock.ahead += timedelta(days=6, hours=23, minutes=30)
+        assert life.reconcile().generation == 2
+
+
+def test_the_refusal_names_what_was_tried_where_and_as_whom(life: Life) -> None:
+    life.begin()
+    drained(life)
+    life.request_restart()
+    with pytest.raises(RestartAborted) as aborted:
+        life.reconcile()
+    said_ = "find room for the next generation of orders on http://rm:8088 as streamer@EXAMPLE.COM: queue root.default"
+    assert said_ in str(aborted.value)
+
+
+@pytest.mark.parametrize("error", [Unavailable, Denied, NotFound])
+def test_a_scheduler_that_does_not_tell_its_queues_holds_nothing_up(life: Life, error: type[KstreamError]) -> None:
+    def silent(request: str, about: str) -> None:
+        if request == "queues":
+            raise error("its page is away")
+
+    life.begin()
+    life.yarn.at_request = silent
+    life.request_restart()
+    assert life.reconcile().generation == 2
+
+
+def test_a_checkpoint_that_is_yet_to_be_made_needs_the_right_to_make_it(life: Life) -> None:
+    life.hdfs.write("/data/other", "")
+    life.hdfs.refused = ("-wx /data",)
+    with pytest.raises(Denied, match="access=-wx"):
+        life.begin()
+    assert life.run.folder.names() == frozenset()
