@@ -13,8 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from airflow_kstream import __version__
-from airflow_kstream.cli.output import complain, forget_unusable_sizes, say
-from airflow_kstream.cli.stdio import forgiving_output
+from airflow_kstream.cli.output import complain, forget_unusable_sizes, forgiving_output, say
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.printable import printable_words
 

@@ -17,8 +17,8 @@ from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import DoctorReport
-from airflow_kstream.policy.doctor.baseline import without_accepted
 from airflow_kstream.policy.doctor.checks import CHECKS
+from airflow_kstream.policy.doctor.news import without_accepted
 from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster
 from airflow_kstream.views.doctor import checks_table, findings_table, lines_of_report
 

@@ -9,11 +9,11 @@ import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, is_file, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say
-from airflow_kstream.clients.local.declared_names import declared_names
+from airflow_kstream.clients.local.regular_files import declared_names
 from airflow_kstream.policy.streams.housekeeping import cleaning_age
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.housekeeping import Housekeeper
-from airflow_kstream.views.housekeeping import lines_of_cleaning
+from airflow_kstream.views.streams import lines_of_cleaning
 
 app = typer.Typer(
     no_args_is_help=True, help="The state_dir of a connection: claims, orders and records of its streams."

@@ -35,15 +35,13 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Strea
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.identity import identity_of
-from airflow_kstream.policy.streams.restart.former_spec import failed_spec_words
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
-from airflow_kstream.policy.streams.restart.spec_change import SpecChange
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.examination import foretell
-from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
-from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
+from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints, require_available
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
@@ -60,13 +58,12 @@ from airflow_kstream.supervise.streams.orders.desired import (
     set_desired,
     spec_of_any,
 )
+from airflow_kstream.supervise.streams.orders.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.orders.hand_over import hand_over_facts, unwritable, user_named
-from airflow_kstream.supervise.streams.orders.hold import hold as put_on_hold
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 from airflow_kstream.supervise.streams.restart.dry_run import explain
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.views.evidence import evidence_lines
-from airflow_kstream.views.streams import streams_table
+from airflow_kstream.views.streams import evidence_lines, streams_table
 
 _UNREAD = 1
 _FIRST_WORD = (

@@ -1,9 +1,15 @@
-"""`kstream tickets ...`: list and renew tickets; check the keytabs behind them."""
+"""`kstream tickets ...`: list and renew tickets; check the keytabs behind them.
+
+`kstream tickets check`: finds keytabs that no longer work, and the streams that a rotated one will end.
+
+The tickets that a command handles: those of a declaration, and always the connection's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +18,109 @@ import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, print_json, show
-from airflow_kstream.cli.ticket_check import check
-from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_declaration
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.ticket import TicketCache
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
+from airflow_kstream.supervise.doctor.keytabs import check_keytabs
+from airflow_kstream.supervise.tickets.declaration import (
+    TicketDeclaration,
+    declaration_path,
+    kept_tickets,
+    read_declaration,
+)
+from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.renewal import renew_all, ticket_status
 from airflow_kstream.views import tickets as ticket_views
+from airflow_kstream.views.tickets import checks_table
+
+DeclarationOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--declaration",
+        help="A YAML file of principals, or a folder with CLUSTER.yaml; without it the connection's own alone.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class WrittenDeclaration:
+    """A declaration and the file that it was read from, None if there is none."""
+
+    declaration: TicketDeclaration
+    path: Path | None = None
+
+    def kept(self, cluster: Cluster) -> tuple[ManagedTicket, ...]:
+        """Return the tickets and their caches. Raises InvalidInput: when the declaration does not fit this cluster."""
+        try:
+            return kept_tickets(cluster, self.declaration)
+        except InvalidInput as error:
+            message = f"{self.path}: {error.message}" if self.path else f"{error.message} (--declaration FILE)"
+            raise InvalidInput(message) from error
+
+
+def written_declaration(cluster_name: str, named: Path | None) -> WrittenDeclaration:
+    """Read the declaration, an empty one without a file. Raises InvalidInput: when the file is wrong or unreadable."""
+    path = declaration_path(cluster_name, named) if named and named.is_dir() else named
+    return WrittenDeclaration(read_declaration(path) if path else TicketDeclaration(), path)
+
+
+_FAILED = 1
+
+KeytabOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Check this keytab only; without it the connection's own, those of its streams and of the declaration."
+    ),
+]
+PrincipalOption = Annotated[
+    str | None,
+    typer.Option(help="The principal whose key in --keytab is checked; not needed if the file has only one."),
+]
+
+
+def check(
+    cluster_name: ClusterOption,
+    keytab: KeytabOption = None,
+    principal: PrincipalOption = None,
+    declaration: DeclarationOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check keytabs against the file system and the KDC, and report how to fix each problem.
+
+    Exit 1 if a keytab has an error. The check logs in to the KDC and writes nothing. Running streams that will lose
+    their tokens are named, with the time.
+    """
+    place = _place(keytab, principal)
+    principals = written_declaration(cluster_name, declaration).declaration.principals
+    also = [KeytabPlace(declared.principal, declared.keytab) for declared in principals if declared.keytab]
+    with opened(cluster_name) as cluster:
+        checks = list(check_keytabs(cluster, place, also))
+    if as_json:
+        print_json([check.to_json() for check in checks])
+    else:
+        show(checks_table(checks))
+    if any(check.failed for check in checks):
+        raise typer.Exit(_FAILED)
+
+
+def _place(keytab: Path | None, principal: str | None) -> KeytabPlace | None:
+    if keytab is None:
+        if principal:
+            raise InvalidInput("--principal needs --keytab")
+        return None
+    return KeytabPlace(principal or _owner(keytab), str(keytab))
+
+
+def _owner(keytab: Path) -> str:
+    try:
+        return only_principal(str(keytab))
+    except CredentialError:
+        # A keytab that can't be read is a finding like any other.
+        return ""
+
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew, show; their keytabs: check.")
 app.command()(check)

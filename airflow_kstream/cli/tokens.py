@@ -1,4 +1,7 @@
-"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew, cancel, or push one."""
+"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew, cancel, or push one.
+
+`kstream tokens history`: the lives of delegation tokens, from the logs of a ResourceManager.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
-from airflow_kstream.cli.token_history import history
+from airflow_kstream.cli.triage import Html, TimeZone
 from airflow_kstream.clients.local.credential_files import read_credentials
+from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
@@ -26,8 +30,40 @@ from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import CheckedFile, ChosenToken
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 from airflow_kstream.supervise.tokens.push import HandPush, push_by_hand
+from airflow_kstream.supervise.triage.look import zone_of
+from airflow_kstream.supervise.triage.scan import histories_in
 from airflow_kstream.views import tokens as token_views
 from airflow_kstream.views.tables import moment
+from airflow_kstream.views.tokens import events_table, histories_page, history_lines
+
+Logs = Annotated[
+    Path, typer.Argument(metavar="LOGS", help="A ResourceManager's or NameNode's log, or a folder of them.")
+]
+Application = Annotated[str | None, typer.Option("--application", help="Only the tokens of this application.")]
+
+
+def history(
+    logs: Logs,
+    application: Application = None,
+    time_zone: TimeZone = None,
+    html: Html = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show when each token was issued, submitted and renewed, its max date, and its end, from log lines.
+
+    Its renewals come at 90 % of the time that is left, until one gives no later end than the one before.
+    """
+    histories = histories_in(logs, application, zone_of(time_zone))
+    if html:
+        write_private(html, histories_page(histories, logs.name).encode())
+    if as_json:
+        print_json([each.to_json() for each in histories])
+        return
+    for each in histories:
+        for line in history_lines(each):
+            say(line)
+        show(events_table(each))
+
 
 app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, history, renew, cancel, push.")
 app.command()(history)

@@ -5,6 +5,8 @@ log server (yarn.log.server.web-service.url), if there is one, or says that it h
 yarn.nodemanager.remote-app-log-dir, one file for each node, as LogAggregationUtils names it. Only TFiles are read, the
 default; IndexedFiles (yarn.log-aggregation.file-formats) are Java's serialized objects and come from a log server
 alone.
+
+Pages of NodeManagers, and of the log server to which they redirect, that show the end of one container's file.
 """
 
 from __future__ import annotations
@@ -15,17 +17,83 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from urllib.parse import urlsplit
+
+import requests
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.clients.log_pages import LogPages, log_server
+from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.waiting import until
-from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.clients.whole_answer import limit_all_answers
+from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.logs.container_log import LoggedContainer, LogTail
+from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, tail_on_page
 from airflow_kstream.model.secrets import without_secrets
+
+_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
+# ContainerLogsUtils.checkAccess answers 500 with these words.
+_NOT_ALLOWED = b"not authorized to view the logs"
+
+
+class LogPages:
+    """One server's pages, read as one identity. All requests together take at most `within` seconds.
+
+    A NodeManager doesn't know `doAs`: it judges a proxy user's right by the gateway's own principal.
+    """
+
+    def __init__(self, address: str, identity: Identity, tls: Tls, within: float) -> None:
+        self._address, self._identity = address, identity
+        self._session = kerberos_session(identity, tls, limited=False)
+        limit_all_answers(self._session, within)
+
+    def tail(self, container: LoggedContainer, name: str, size: int) -> LogTail | str:
+        """Return the last `size` bytes of the file; or the address of the log server that has it now.
+
+        Raises NotFound: when the NodeManager doesn't have it, because it has aggregated it, or because the container
+        never wrote it. Raises Denied: when this identity may not view it.
+        """
+        return self.at(f"/ws/v1/node/containers/{container.id}/logs/{name}?size=-{size}", container, name, size)
+
+    def at(self, path: str, container: LoggedContainer, name: str, size: int) -> LogTail | str:
+        """Return what the page at this path shows, as `tail` does."""
+        tried = f"read the end of {name} of {container.id}"
+        # A page may show as much again of what was aggregated earlier.
+        most = 2 * (size + FRAME)
+        with (
+            http_errors(tried, self._address, self._identity),
+            self._session.get(self._address + path, allow_redirects=False, stream=True) as answer,
+        ):
+            page: bytes = answer.raw.read(most, decode_content=True)
+        if answer.status_code in {302, 307} and (location := answer.headers.get("Location")):
+            return location
+        return self._shown(tried, answer, page, name)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _shown(self, tried: str, answer: requests.Response, page: bytes, name: str) -> LogTail:
+        context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
+        if answer.status_code != 200:
+            usual = Denied if _NOT_ALLOWED in page else Unavailable
+            kind = _REFUSALS.get(answer.status_code, usual)
+            raise kind(f"it answered {answer.status_code}", **context)
+        try:
+            tail = tail_on_page(page, name)
+        except InvalidInput as error:
+            raise Unavailable(error.message, **context) from None
+        if tail is None:
+            raise Unavailable("it sends more than the bytes that it should", **context)
+        return tail
+
+
+def log_server(location: str) -> tuple[str, str]:
+    """Return the base URL of the server and the path that a redirect names."""
+    parts = urlsplit(location)
+    return f"{parts.scheme}://{parts.netloc}", f"{parts.path}?{parts.query}"
+
 
 # Bytes of one file, and seconds for all of a container's: a caller that wants more gets these.
 MOST_BYTES, MOST_SECONDS = 10 << 20, 30.0

@@ -10,7 +10,7 @@ import urllib3
 
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
-from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
+from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
 from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable

@@ -17,11 +17,11 @@ from typing import TypeVar
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
-from airflow_kstream.clients.refusals import Context, kind_of_all, words_of_all
+from airflow_kstream.clients.whole_answer import Context, kind_of_all, words_of_all
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, Token, decoded_url_string, url_form
 

@@ -20,8 +20,7 @@ from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.logs.container_log import LoggedContainer
-from airflow_kstream.model.logs.thread_dump import Process, Thread, ThreadDump, plain_frame
+from airflow_kstream.model.logs.container_log import LoggedContainer, Process, Thread, ThreadDump, plain_frame
 
 T = TypeVar("T")
 DRIVER, _EXECUTOR = "driver", "executor "

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session, senseless
-from airflow_kstream.clients.server_dates import server_date
-from airflow_kstream.clients.whole_answer import TimeLimits
+from airflow_kstream.clients.whole_answer import TimeLimits, server_date
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

@@ -1,4 +1,7 @@
-"""DAGs that are made from declarations: the YAML files of a folder that Airflow's configuration names."""
+"""DAGs that are made from declarations: the YAML files of a folder that Airflow's configuration names.
+
+The shipped DAG files as a bundle: Airflow finds them wherever this package is installed.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from airflow.dag_processing.bundles.local import LocalDagBundle
 from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 
 from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import refused_id
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
@@ -217,3 +222,20 @@ def refusing_dag(name: str, what: str, why: str) -> DAG:
 
 def _by_id(dags: Iterable[DAG]) -> dict[str, DAG]:
     return {dag.dag_id: dag for dag in dags}
+
+
+class KstreamDagBundle(LocalDagBundle):
+    """A local bundle of the shipped DAG files. Its DAGs are those of the folders that `[kstream]` names.
+
+    Example::
+
+        [dag_processor]
+        dag_bundle_config_list = [
+            {"name": "kstream", "classpath": "airflow_kstream.dags.factory.KstreamDagBundle", "kwargs": {}}
+            ]
+
+    What it does not do: it has no versions. The declarations lie outside of it and change without it.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(path=str(STUBS), **kwargs)

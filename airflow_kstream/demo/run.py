@@ -25,7 +25,7 @@ from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session

@@ -1,4 +1,7 @@
-"""The `kstream` connection: a kerberized cluster."""
+"""The `kstream` connection: a kerberized cluster.
+
+Secrets that Airflow keeps: passwords of connections, and Variables, from any secrets backend.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook
+from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.fields import SPARK_BINARIES
-from airflow_kstream.model.secrets import secrets_in
+from airflow_kstream.model.secrets import SecretRef, secrets_in
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult, check_connection
+from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -131,3 +135,33 @@ def spark_defaults_of(connection: Connection) -> SparkDefaults:
         # A path would let everyone who may edit connections run any file of a worker.
         raise InvalidInput(f"{where} has spark-binary {binary!r}; allowed are {', '.join(SPARK_BINARIES)}, and no path")
     return SparkDefaults(source=where, binary=binary, queue=extra.get("queue") or None)
+
+
+class AirflowSecrets:
+    """Lookup of `conn:ID` and `var:NAME` in Airflow, and of `env:NAME` and `file:PATH` on this worker.
+
+    The task's log masks each value that it finds: the declaration says that it is a secret, not an ordinary word.
+    """
+
+    def find(self, ref: SecretRef) -> str:
+        """Return the secret. Raises NotFound: when it does not exist or is empty."""
+        value = _LOOKUPS[ref.kind](ref.name) if ref.kind in _LOOKUPS else LocalSecrets().find(ref)
+        if not value:
+            raise NotFound(f"{ref} is not there, or empty", tried="look up a secret in Airflow")
+        mask_secret(value)
+        return value
+
+
+def _password(conn_id: str) -> str | None:
+    try:
+        return BaseHook.get_connection(conn_id).password
+    except AirflowNotFoundException:
+        return None
+
+
+def _variable(name: str) -> str | None:
+    value: str | None = Variable.get(name, default=None)
+    return value
+
+
+_LOOKUPS = {"conn": _password, "var": _variable}

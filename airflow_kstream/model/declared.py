@@ -5,6 +5,8 @@
 
 A dataclass declares its fields with the kinds of `model.fields`. Pydantic checks all fields and reports every wrong
 one; this module has the words for it.
+
+The name that a person most likely meant.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -21,9 +24,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import PERSISTED
-from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.secrets import MASK, is_secret
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean orders?)` for the known name that is nearest to this one, nothing if none is near."""
+    nearest = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {nearest[0]}?)" if nearest else ""
+
 
 T = TypeVar("T")
 

@@ -7,6 +7,8 @@ and a metric.
 
 An event counts as told when its notifier returned, or when it was dropped. A triggerer that ends before tells the
 event again when it is back, so a notifier may tell one event twice and never leaves one out silently.
+
+Work that must not hold up its task.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_kstream import metrics
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import Event, in_all_forms
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.notifications.notifier import notify_now
 from airflow_kstream.policy.events.bundles import Bundles, Key, words
+
+T = TypeVar("T")
+
 
 log = logging.getLogger(__name__)
 
@@ -165,3 +170,28 @@ def in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
     threading.Thread(target=run, name="kstream-notifier", daemon=True).start()
     return done
+
+
+def in_time(seconds: float, work: Callable[[], T]) -> T:
+    """Do the work in a thread of its own and return what it returns.
+
+    Raises what it raises, and TimeoutError: when it has not returned by then. A thread can't be ended: it is left
+    behind, and keeps no process from ending.
+    """
+    returned: list[T] = []
+    raised: list[Exception] = []
+
+    def run() -> None:
+        try:
+            returned.append(work())
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="kstream-in-time", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    for error in raised:
+        raise error
+    for value in returned:
+        return value
+    raise TimeoutError(f"it has not returned within {seconds:.0f} s")

@@ -12,14 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from airflow_kstream.clients.local.private_texts import forget_text, keep_text, kept_text
+from airflow_kstream.clients.local.private import forget_text, keep_text, kept_text
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_told, written_told
-from airflow_kstream.notifications.in_time import in_time
-from airflow_kstream.policy.events.ledger import joined
+from airflow_kstream.model.streams.event import LONGEST, Ledger, ToldSubject, read_told, written_told
+from airflow_kstream.notifications.outbox import in_time
+from airflow_kstream.policy.events.bundles import joined
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 

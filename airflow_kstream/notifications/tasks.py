@@ -12,16 +12,13 @@ from typing import Any
 from airflow_kstream import metrics, settings
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.streams.event import Event, EventKind, Trouble
-from airflow_kstream.model.streams.notify import NotifyPolicy
-from airflow_kstream.model.streams.told import ToldSubject
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
+from airflow_kstream.model.streams.event import Event, EventKind, ToldSubject, Trouble
 from airflow_kstream.notifications.bounds import look_at, within
-from airflow_kstream.notifications.in_time import in_time
 from airflow_kstream.notifications.notifier import configured, notify_now
-from airflow_kstream.notifications.outbox import DEADLINE, context_of
+from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
 from airflow_kstream.notifications.task_notes import task_notes
-from airflow_kstream.policy.events.bundles import words
-from airflow_kstream.policy.events.ledger import compare
+from airflow_kstream.policy.events.bundles import compare, words
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.streams.policy_edit import Policies
+from airflow_kstream.model.streams.declarations import Policies
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.restart.reconcile import Mode

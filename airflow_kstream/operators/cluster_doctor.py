@@ -16,12 +16,10 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
-from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.model.streams.told import ToldSubject
+from airflow_kstream.model.streams.event import EventKind, ToldSubject, Trouble
+from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
-from airflow_kstream.policy.doctor.baseline import without_accepted
-from airflow_kstream.policy.doctor.news import Known, News, known_from_json, known_to_json, news
+from airflow_kstream.policy.doctor.news import Known, News, known_from_json, known_to_json, news, without_accepted
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster

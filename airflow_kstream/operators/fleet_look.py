@@ -15,12 +15,10 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.event import EventKind, ToldSubject
 from airflow_kstream.model.streams.plan import Refuse, Settled
-from airflow_kstream.model.streams.told import ToldSubject
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.policy.events.attention import (
     Hand,
     Look,

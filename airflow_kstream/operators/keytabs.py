@@ -17,8 +17,8 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.streams.event import EventKind, Trouble
+from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.declaration import kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace

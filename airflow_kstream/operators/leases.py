@@ -11,13 +11,13 @@ from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
-from airflow_kstream.model.leases.lease_recovery import Recovery
+from airflow_kstream.model.leases.lease import Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.streams.event import EventKind, Trouble
+from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.judging import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session

@@ -13,9 +13,16 @@ from airflow_kstream import __version__, settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptPolicies
+from airflow_kstream.model.streams.declarations import (
+    UNEDITED,
+    DeclarationFolder,
+    KeptPolicies,
+    Policies,
+    PolicyEdit,
+    edited,
+    mark_of,
+)
 from airflow_kstream.model.streams.persisted_spec import read_policies
-from airflow_kstream.model.streams.policy_edit import UNEDITED, Policies, PolicyEdit, edited, mark_of
 from airflow_kstream.operators.declared_stream import declared
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.supervise.clusters.session import open_session

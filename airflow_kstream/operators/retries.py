@@ -1,9 +1,13 @@
-"""Airflow's retries of our tasks: what a retry can't help fails at once."""
+"""Airflow's retries of our tasks: what a retry can't help fails at once.
+
+Wrong input of an operator: its task fails without retries.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferralError, TaskDeferralTimeout
 
-from airflow_kstream.model.errors import CredentialError, KstreamError, StreamEnded
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, StreamEnded
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -131,3 +135,12 @@ def _lost(why: str) -> KstreamError:
     return KstreamError(
         f"{why}. The next try starts over, and finds what runs", tried="resume a deferred task"
     ).passing()
+
+
+@contextmanager
+def wrong_input_is_final() -> Iterator[None]:
+    """Raises AirflowFailException: in place of InvalidInput, because a retry would read the same input again."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise AirflowFailException(str(error)) from error

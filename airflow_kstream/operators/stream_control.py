@@ -7,28 +7,26 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.hooks.secrets import AirflowSecrets
+from airflow_kstream.hooks.cluster import AirflowSecrets, KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.streams.freeze import freeze_length
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
+from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
     claimed_spec,
+    hold,
     known_spec,
     request_restart,
     set_desired,
     spec_of_any,
 )
 from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
-from airflow_kstream.supervise.streams.orders.hold import hold
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 

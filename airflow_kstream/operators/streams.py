@@ -12,8 +12,7 @@ from airflow.sdk import XComArg
 
 from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
-from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
-from airflow_kstream.hooks.secrets import AirflowSecrets
+from airflow_kstream.hooks.cluster import AirflowSecrets, KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.clusters.cluster import Cluster
@@ -27,12 +26,11 @@ from airflow_kstream.model.errors import (
     StreamEnded,
     Unavailable,
 )
-from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.declarations import Policies, PolicyEdit, mark_of, policies_of
+from airflow_kstream.model.streams.generation import Life, StreamId
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Report
-from airflow_kstream.model.streams.policy_edit import Policies, PolicyEdit, mark_of, policies_of
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
@@ -47,7 +45,7 @@ from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
-from airflow_kstream.supervise.streams.look.lifetimes import lives_of
+from airflow_kstream.supervise.streams.look.other_streams import lives_of
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
 from airflow_kstream.supervise.streams.restart.dry_run import explained

@@ -9,12 +9,12 @@ from typing import Any
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.declared import read
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.notifications import tasks
 from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.policy.states.sizes import REPORT, fitted
+from airflow_kstream.policy.states.due import REPORT, fitted
 from airflow_kstream.states.recorder import is_not_named
 
 log = logging.getLogger(__name__)

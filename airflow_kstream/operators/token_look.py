@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
-from airflow_kstream.policy.events.token_attention import token_hands
+from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
+from airflow_kstream.policy.events.attention import token_hands
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.watched import watched_tokens

@@ -12,8 +12,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput, TooEarly
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.operators.retries import KstreamOperator
-from airflow_kstream.operators.wrong_input import wrong_input_is_final
+from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.tokens.push import HandPush, push_by_hand
 

@@ -1,16 +1,32 @@
 """The pages in Airflow's own UI: the fleet of streams, each stream, stuck files, tickets, and a card.
 
 Every process of Airflow imports this module, so it imports nothing that the API server alone needs.
+
+An ASGI app that is built at its first request.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 from airflow_kstream import __version__
-from airflow_kstream.plugin.lazily import Lazily
+
+
+class Lazily:
+    """An app that costs nothing before it is asked: Airflow's schedulers and workers load all plugins, too."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._app is None:
+            self._app = self._build()
+        await self._app(scope, receive, send)
+
 
 # Relative, so that a `[api] base_url` with a path works. Of one address, the bundle is evaluated once for all apps.
 _BUNDLE = f"kstream/static/kstream.js?v={__version__}"

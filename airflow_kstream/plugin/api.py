@@ -33,8 +33,7 @@ from airflow_kstream.states.reading import (
 )
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
-from airflow_kstream.views.pages.foreign import shown
-from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, shown
 from airflow_kstream.views.pages.stream import stream_page
 from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
 

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_kstream.model.clusters.authors import Supervisors
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, Supervisors, folder_name
 from airflow_kstream.model.clusters.state_dir_rights import AclEntry, StateDirRights, StateDirUse, StateDirUser, common
 
 _EVERYTHING, _ENTER = "rwx", "r-x"

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_kstream.hooks.cluster import read_connection
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS, argument_of
-from airflow_kstream.triggers.waiting_errors import is_transient, raise_error, raise_event
+from airflow_kstream.triggers.awaiting import is_transient, raise_error, raise_event
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

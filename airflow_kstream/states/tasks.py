@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
-from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.generation import Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream_state import StreamState

@@ -9,13 +9,12 @@ from typing import Any
 
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.generation_facts import GenerationFacts, Life
+from airflow_kstream.model.streams.generation import Desired, DesiredState, GenerationFacts, Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Report, Settled
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.model.streams.submission import ExplainedSubmission
-from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted, size
+from airflow_kstream.policy.states.due import DETAIL, REPORT, VERDICT, fitted, size
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 
 # Batches in the short row: as many as a line in a table can show.

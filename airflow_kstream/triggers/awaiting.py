@@ -1,4 +1,7 @@
-"""Wait, in the triggerer, until one poll finds what is awaited."""
+"""Wait, in the triggerer, until one poll finds what is awaited.
+
+Errors during a wait: either it goes on, or the error ends it, on the worker as in the triggerer.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,41 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, NoReturn
 
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.triggers.waiting_errors import error_event, is_transient
+from airflow_kstream.model.errors import CredentialError, KstreamError, NotFound
+
+
+def is_transient(error: KstreamError) -> bool:
+    """Return whether waiting can help: a server can come back, and a file can appear."""
+    return error.retryable or isinstance(error, NotFound)
+
+
+def error_event(error: KstreamError) -> TriggerEvent:
+    """Return the error as an event, which `raise_event` raises on the worker."""
+    fields = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
+    final = not isinstance(error, CredentialError)
+    return TriggerEvent({"error": fields, "final": final})  # type: ignore[no-untyped-call]
+
+
+def raise_event(event: dict[str, Any]) -> NoReturn:
+    """Raise the error that ended the trigger's wait, as `raise_error` does."""
+    error = KstreamError if event["final"] else CredentialError
+    raise_error(error(**event["error"]))
+
+
+def raise_error(error: KstreamError) -> NoReturn:
+    """Fail the task without retries, except for a CredentialError: a renewed ticket lets a later try succeed."""
+    if not isinstance(error, CredentialError):
+        raise AirflowFailException(str(error)) from error
+    message = (
+        f"{error.message.rstrip('.')}; renew the principal's ticket (kstream tickets renew), or get its new keytab"
+    )
+    raise CredentialError(message, tried=error.tried, server=error.server, principal=error.principal) from error
+
 
 # A trigger that fires before the scheduler saw its task's worker end costs the task a try: the scheduler takes the late
 # end for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.event import Event, EventKind, Ledger, Trouble
 from airflow_kstream.notifications import ledgers
-from airflow_kstream.policy.events.ledger import compare
+from airflow_kstream.policy.events.bundles import compare
 
 
 class StreamEventTrigger(BaseEventTrigger):

@@ -15,8 +15,7 @@ from itertools import islice
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.told import ToldSubject
+from airflow_kstream.model.streams.event import Ledger, ToldSubject
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.triggers.shared import Sessions, own_sessions

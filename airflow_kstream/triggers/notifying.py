@@ -13,16 +13,15 @@ from typing import Any, Self
 
 from airflow_kstream import settings
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.event import Event, EventKind, Ledger, Trouble
-from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
+from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.model.streams.told import WATCHED, ToldSubject
 from airflow_kstream.notifications.bounds import within
 from airflow_kstream.notifications.ledgers import Rows, Subject
 from airflow_kstream.notifications.notifier import configured
 from airflow_kstream.notifications.outbox import Outbox
-from airflow_kstream.policy.events.ledger import after, compare, joined
+from airflow_kstream.policy.events.bundles import after, compare, joined
 from airflow_kstream.policy.events.signs import (
     CredentialSigns,
     FreezeSigns,

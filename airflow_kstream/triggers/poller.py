@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from airflow_kstream import metrics
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.streams.heartbeat import LATE as LATE_PULSES
+from airflow_kstream.model.streams.stall import LATE as LATE_PULSES
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.policy.streams.horizon.start_pacing import Turns
 from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight, reason_to_wake
 from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS
-from airflow_kstream.policy.streams.pulse.stalled_together import Together
+from airflow_kstream.policy.streams.pulse.stalls import Together
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from airflow_kstream import metrics
 from airflow_kstream.model.streams.event import EventKind
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.token_push import RefreshStatus
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 

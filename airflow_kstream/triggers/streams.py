@@ -12,20 +12,19 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.horizon.start_pacing import NO_HURRY
 from airflow_kstream.policy.streams.pulse.blindness import Sight
 from airflow_kstream.policy.streams.restart.blocked import held_back
-from airflow_kstream.supervise.streams.folder.action_log import named
+from airflow_kstream.supervise.streams.folder.run import named
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Subject
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
-from airflow_kstream.triggers.memory import Blindness, Memory
-from airflow_kstream.triggers.memory_restored import Recall
+from airflow_kstream.triggers.memory import Blindness, Memory, Recall
 from airflow_kstream.triggers.notifying import Teller, declared_notifier, look
 from airflow_kstream.triggers.poller import ClusterPoller, PolledVerdict
 from airflow_kstream.triggers.recording import Recording

@@ -1,4 +1,7 @@
-"""The doctor's report as tables and lines for people."""
+"""The doctor's report as tables and lines for people.
+
+The probes of a connection as a table for people.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from rich.text import Text
 
 from airflow_kstream.model.finding import AcceptedFinding, Concern, DoctorReport, Finding, Severity, UndecidedCheck
 from airflow_kstream.policy.doctor.check import Check
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult
 from airflow_kstream.views.tables import add, cell, table
+
+_STYLES = {ProbeOutcome.PASSED: "green", ProbeOutcome.WARNING: "yellow", ProbeOutcome.FAILED: "red"}
+
 
 STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 # A finding of two hundred streams is one row: --json has all of them.
@@ -91,3 +98,19 @@ def _some(names: Iterable[str]) -> str:
     each = list(dict.fromkeys(names))
     more = len(each) - _SHOWN
     return ", ".join(each[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def command_lines(results: Iterable[ProbeResult]) -> Iterator[str]:
+    """Yield the commands of all probes, to be copied as they are."""
+    for result in results:
+        if result.commands:
+            yield f"{result.name}: its owner, or HDFS's superuser, runs"
+            yield from (f"  {command}" for command in result.commands)
+
+
+def probes_table(results: Iterable[ProbeResult]) -> Table:
+    """Return a row for each probe, in the order in which they were made."""
+    rows = table("probe", "", "finding")
+    for result in results:
+        add(rows, result.name, cell(result.outcome, style=_STYLES[result.outcome]), result.detail)
+    return rows

@@ -13,7 +13,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.leases.lease import Attribution
 from airflow_kstream.model.leases.open_file import Block, FileState
 from airflow_kstream.supervise.leases.journal import JournalRecord
-from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.judging import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, known, table
 

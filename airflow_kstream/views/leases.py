@@ -11,11 +11,10 @@ from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
-from airflow_kstream.model.leases.lease import FileCondition, LeaseRules
-from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
+from airflow_kstream.model.leases.lease import OUTCOME_MEANS, FileCondition, LeaseRules, Outcome, Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.findings import FileFinding
-from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.judging import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import add, known, table
 

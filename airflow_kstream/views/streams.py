@@ -1,19 +1,29 @@
-"""Watched streams as a table for people."""
+"""Watched streams as a table for people.
+
+Evidence of a stall as lines for people.
+
+What may go of a state_dir, and what went, as lines for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.streams.blocked import Obstacle
-from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.policy.streams.restart.held import not_restarted
-from airflow_kstream.supervise.streams.folder.action_log import named
+from airflow_kstream.model.streams.plan import Obstacle, Phase, Settled
+from airflow_kstream.policy.streams.restart.freeze import not_restarted
+from airflow_kstream.supervise.streams.folder.run import named
+from airflow_kstream.supervise.streams.housekeeping import CleaningReport
 from airflow_kstream.supervise.streams.look.verdict import Verdict
+from airflow_kstream.supervise.streams.pulse.evidence import Evidence
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
+
+_FRAMES = 6
+_NOTHING = "nothing stood still: no task, and no query, was at the same place in each dump"
+
 
 _KINDS_SHOWN = 3
 _HEADINGS, _FORETOLD = ("stream", "generation", "state", "last commit", "horizon"), "foretold"
@@ -130,3 +140,36 @@ def _counted(verdict: Verdict) -> str:
     if remaining < timedelta():
         return f"{format_duration(-remaining)} ago{end}"
     return f"in {format_duration(remaining)}{end}"
+
+
+def evidence_lines(found: Evidence) -> Iterator[str]:
+    """Yield what hangs, each with its innermost frames; then what could not be taken, and where all of it lies."""
+    for each in found.still.hanging:
+        yield str(each)
+        yield from (f"    at {frame}" for frame in each.thread.frames[:_FRAMES])
+    if found.dumped and not found.still.hanging:
+        yield _NOTHING
+    yield from (f"not taken: {why}" for why in found.missing)
+    yield f"kept on HDFS in {found.folder}"
+
+
+def lines_of_cleaning(report: CleaningReport) -> Iterator[str]:
+    """Yield a line for each file that may go, each stream that is gone, each folder that stays, and the sum."""
+    if report.dry_run:
+        for removal in report.removals:
+            yield f"would remove {removal.path} ({removal.kind}: {removal.why})"
+    for path, why in report.failed.items():
+        yield f"could not remove {path}: {why}"
+    for subject, why in report.gone.items():
+        yield f"{subject} is gone: {why}"
+    for subject, why in report.stays.items():
+        yield f"{subject} stays: {why}"
+    yield summary(report)
+
+
+def summary(report: CleaningReport) -> str:
+    """Return the sum in a sentence."""
+    if report.dry_run:
+        return f"{len(report.removals)} files would go; nothing was removed"
+    left = f"; {len(report.failed)} could not be removed" if report.failed else ""
+    return f"{len(report.removed)} of {len(report.removals)} files are removed{left}"

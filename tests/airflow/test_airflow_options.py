@@ -18,9 +18,8 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
-from airflow_kstream.model.streams.notify import NotifyPolicy
-from airflow_kstream.model.streams.spec_fingerprint import Change, change, differences, fingerprint
+from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
+from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim

@@ -11,14 +11,14 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.checkpoint_owner import Owner
 from airflow_kstream.model.streams.event import EventKind, Ledger, Trouble
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
-from airflow_kstream.policy.events.ledger import compare
+from airflow_kstream.policy.events.bundles import compare
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock

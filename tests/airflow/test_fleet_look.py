@@ -12,8 +12,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
+from airflow_kstream.model.streams.event import ToldSubject
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.operators.fleet_look import FleetLookOperator, NeedsAHandOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore

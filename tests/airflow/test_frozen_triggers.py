@@ -20,12 +20,12 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import TaskDeferralTimeout, TaskDeferred
 
-from airflow_kstream.model.clusters.safe_mode import SafeMode
+from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import ReachedPositions
-from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator

@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.event import LastingEvent, Ledger
-from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.generation_facts import ClaimFacts, GenerationFacts, TokenFacts
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.streams.generation import ClaimFacts, Desired, DesiredState, GenerationFacts, TokenFacts
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
-from airflow_kstream.model.streams.plan import Phase, Refuse, Settled, Stop, Submit
+from airflow_kstream.model.streams.plan import Blocked, Obstacle, Phase, Refuse, Settled, Stop, Submit
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream_state import TaskIds
 from airflow_kstream.model.streams.token_push import RefreshStatus
 from airflow_kstream.operators.fleet_look import look_of

@@ -12,8 +12,8 @@ import pytest
 
 from airflow_kstream import settings
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import Event, EventKind
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.notifications import outbox as outboxes
 from airflow_kstream.notifications.notifier import configured, notify_now, require_usable
 from airflow_kstream.notifications.outbox import AT_ONCE, Outbox, context_of

@@ -17,11 +17,16 @@ import pytest
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptKind, KeptPolicies, written_policies
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
+from airflow_kstream.model.streams.declarations import (
+    DeclarationFolder,
+    KeptKind,
+    KeptPolicies,
+    edited,
+    written_policies,
+)
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.model.streams.persisted_spec import read_policies
-from airflow_kstream.model.streams.policy_edit import edited
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall, RestartPolicy, WatchPolicy
 from airflow_kstream.supervise.streams.orders.desired import set_desired

@@ -176,7 +176,7 @@ def test_airflow_finds_the_shipped_dags_in_the_bundle(tmp_path: Path, monkeypatc
     for kind, text in (("leases", "paths: [/data]"), ("tickets", ""), ("tokens", "users: [etl]")):
         (tmp_path / kind).mkdir()
         (tmp_path / kind / "prod.yaml").write_text(text)
-    listed = {"name": "kstream", "classpath": "airflow_kstream.dags.bundle.KstreamDagBundle", "kwargs": {}}
+    listed = {"name": "kstream", "classpath": "airflow_kstream.dags.factory.KstreamDagBundle", "kwargs": {}}
     monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps([listed]))
     for kind in SHIPPED:

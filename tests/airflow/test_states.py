@@ -15,8 +15,7 @@ from airflow_kstream.assets import asset_uri, subject_of
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.states.due import MOST, Kind
-from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, size
+from airflow_kstream.policy.states.due import DETAIL, MOST, VERDICT, Kind, size
 from airflow_kstream.states import recorder
 from airflow_kstream.triggers.streams import StreamTrigger
 from tests.simulated.fleet import CONNECTION, Fleet

@@ -14,7 +14,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow_kstream.hooks.cluster import _mask_secrets
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 

@@ -15,8 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.heartbeat import Pulse
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stall import Pulse, Stall
 from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder

@@ -15,13 +15,12 @@ import yaml
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, named_supervisors
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name, named_supervisors
 from airflow_kstream.model.clusters.hdfs_path import as_word
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.clusters.state_dir_rights import AclEntry
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.policy.state_dir import openness
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -21,8 +21,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
-from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials, credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken, Token
 from airflow_kstream.supervise.clusters.session import ClusterSession

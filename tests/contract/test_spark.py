@@ -22,14 +22,14 @@ from airflow_kstream.model.clusters.cluster_facts import DriverFacts, EffectiveC
 from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.kerberos.fresh_token import credentials_file
+from airflow_kstream.model.kerberos.credentials_file import credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.driver_facts import driver_facts
+from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at
+from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from airflow_kstream.supervise.streams.restart.token_pushes import fresh_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand, push_to_driver
 from tests.contract.conftest import Living

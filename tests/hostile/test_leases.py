@@ -11,20 +11,20 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.leases.lease import Attribution
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.own_folder import own_folder, passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.scan_history import ScanHistory
+from airflow_kstream.supervise.leases.survey import ScanHistory
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from tests.simulated.lease_holders import ME, SimLeases, SimRecovery
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of

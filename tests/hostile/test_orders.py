@@ -12,8 +12,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, LAST_OF_USERS, order_name
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, LAST_OF_USERS, FolderKind, folder_name, order_name
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId

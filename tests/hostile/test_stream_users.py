@@ -13,21 +13,20 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.contract import accepted_marker, claim_file, ended_file
 from airflow_kstream.model.streams.generation import Missing, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind
-from airflow_kstream.model.streams.notify import NotifyPolicy
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import claimed_spec

@@ -13,9 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.authors import AuthoredFiles
-from airflow_kstream.model.clusters.orders import order_name
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import AuthoredFiles, FolderKind, folder_name, order_name
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.secrets import SecretRef
@@ -30,8 +28,8 @@ from airflow_kstream.model.streams.contract import (
 )
 from airflow_kstream.model.streams.generation import DesiredState, FailedSpec, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import Deploy, ProxyUserCredentials, StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -20,7 +20,7 @@ from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.plan import Push
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
+from airflow_kstream.supervise.streams.folder.run import ActionLog
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens
 from airflow_kstream.supervise.tokens.push import push_to_driver

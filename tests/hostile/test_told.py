@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
-from airflow_kstream.model.streams.told import WATCHED, ToldSubject, written_told
+from airflow_kstream.model.streams.event import WATCHED, EventKind, LastingEvent, Ledger, ToldSubject, written_told
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER
 

@@ -20,15 +20,13 @@ from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease import LeaseRules
-from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease import LeaseRules, Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
-from airflow_kstream.supervise.leases.tools import Tools
+from airflow_kstream.supervise.leases.session import LeaseSession, Tools, open_lease_session
 from tests.live.streams import cluster
 from tests.live.writers import leave_open
 

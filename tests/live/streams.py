@@ -26,7 +26,7 @@ from airflow_kstream.model.streams.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session

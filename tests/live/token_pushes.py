@@ -20,7 +20,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
+from airflow_kstream.supervise.streams.folder.run import ActionLog
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens

@@ -12,7 +12,7 @@ SCANS = """
 import sys
 from pathlib import Path
 from airflow_kstream.supervise.triage import scan
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import own_catalogue
 
 assert scan.may_fork()
 scans, in_forks = [], scan.in_forks
@@ -25,7 +25,7 @@ print(scans, sum(section.lines for section in four[0].sections))
 FORKS = """
 import os, signal
 from threading import Event, Thread
-from airflow_kstream.clients.local.forks import in_forks, may_fork
+from airflow_kstream.clients.local.log_files import in_forks, may_fork
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 
 def refuse():

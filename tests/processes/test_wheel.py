@@ -13,7 +13,7 @@ import pytest
 
 import airflow_kstream
 from airflow_kstream.monitoring import NAMES
-from airflow_kstream.supervise.triage.catalogue import signature_files
+from airflow_kstream.supervise.triage.look import signature_files
 from tests.wheel import ROOT, built_wheel
 
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"
@@ -50,7 +50,9 @@ def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[
     papers = {f"{DIST}/licenses/LICENSE", f"{DIST}/licenses/NOTICE", f"{DIST}/extra_metadata/CHANGELOG.md"}
     monitoring = {f"airflow_kstream/monitoring/{name}" for name in NAMES}
     signatures = {f"airflow_kstream/supervise/triage/signatures/{file.name}" for file in signature_files()}
-    expected = {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring | signatures
+    expected = (
+        {"airflow_kstream/dags/factory.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring | signatures
+    )
     assert expected <= set(names)
     licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
     assert "Version 2.0, January 2004" in licence

@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.model.streams.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life

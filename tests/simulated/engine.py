@@ -12,12 +12,11 @@ from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs, Size
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.logs.thread_dump import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
+from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name
-from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
-from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession

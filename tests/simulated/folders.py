@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.clusters.orders import order_name
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name, order_name
 from airflow_kstream.model.streams.contract import claim_file, ended_file, fence_name
 from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.housekeeping import FolderFacts, RetentionCounts
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -11,12 +11,12 @@ from typing import cast
 
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.leases.lease_recovery import Recovery, Target
+from airflow_kstream.model.leases.lease import Recovery, Target
 from airflow_kstream.model.leases.open_file import Block, FileState, Fingerprint
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.tools import Clock, TargetSource, Tools
+from airflow_kstream.supervise.leases.session import Clock, TargetSource, Tools
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

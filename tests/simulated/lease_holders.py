@@ -18,8 +18,7 @@ from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey, judged_finding
 from airflow_kstream.supervise.leases.holders import HolderProbe
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.judging import Judging
-from airflow_kstream.supervise.leases.plan import ApprovalRules, Approvals
+from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Judging
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from tests.simulated.servers import SimHdfs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.clients.hdfs.fsck_output import FsckReader
+from airflow_kstream.clients.hdfs.fsck import FsckReader
 from airflow_kstream.model.leases.lease import LeaseRules
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 

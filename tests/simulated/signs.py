@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.events.attention import Hand, Look, hands, pending, pending_from_json
 from airflow_kstream.policy.events.signs import Signs
 from tests.simulated.values import changed

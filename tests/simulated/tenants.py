@@ -8,7 +8,7 @@ from typing import cast
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.clusters.application import (
+    Application,
+    ApplicationState,
+    Containers,
+    NodeReport,
+    NodeVerdict,
+)
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name, started_marker, stop_marker, stopped_marker
@@ -15,8 +20,8 @@ from airflow_kstream.model.streams.generation import Claim, ClaimCredentials, De
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.looks import Looks
 from airflow_kstream.model.streams.observation import DriverLook, FolderLook, Observation
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Note, Step, Stop, Submit
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.looks import further, signs
 from tests.simulated.values import changed

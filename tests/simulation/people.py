@@ -16,7 +16,7 @@ from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt

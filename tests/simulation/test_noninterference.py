@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Report

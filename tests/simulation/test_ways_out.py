@@ -11,9 +11,8 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.containers import NodeVerdict
-from airflow_kstream.model.clusters.orders import order_name
+from airflow_kstream.model.clusters.application import ApplicationState, NodeVerdict
+from airflow_kstream.model.clusters.authors import order_name
 from airflow_kstream.model.clusters.queue import Queue, Queues
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.streams.checkpoint import Checkpoint
@@ -25,9 +24,9 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint import adopt as adopting
 from airflow_kstream.supervise.streams.checkpoint import take_over as taking_over
-from airflow_kstream.supervise.streams.checkpoint.accept import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
-from airflow_kstream.supervise.streams.orders import hold as holding
+from airflow_kstream.supervise.streams.orders import desired as orders
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.restarts import dead
@@ -217,7 +216,7 @@ def unfreeze(life: Life) -> None:
 
 
 def hold(life: Life) -> None:
-    holding.hold(life.run, "a new disk")
+    orders.hold(life.run, "a new disk")
 
 
 def fail_until_its_breaker_opens(life: Life) -> None:

@@ -21,7 +21,7 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmitOutcome
-from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
+from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine

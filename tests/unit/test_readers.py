@@ -62,10 +62,10 @@ READERS = (
         "a checkpoint's record, each entry with its author for the policy",
     ),
     Reader(
-        "supervise/doctor/state_dir_facts.py", 1, "orders that don't count: names and owners are shown, nothing is read"
+        "supervise/doctor/state_dir_use.py", 1, "orders that don't count: names and owners are shown, nothing is read"
     ),
-    Reader("supervise/doctor/staging.py", 1, "outside: the staging folders of jobs"),
-    Reader("supervise/leases/flink_valid_length.py", 1, "outside: Flink's files beside a file that was recovered"),
+    Reader("supervise/doctor/stream_facts.py", 1, "outside: the staging folders of jobs"),
+    Reader("supervise/leases/visible_length.py", 1, "outside: Flink's files beside a file that was recovered"),
     Reader("clients/container_logs.py", 2, "outside: where YARN aggregates logs"),
 )
 

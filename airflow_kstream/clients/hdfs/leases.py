@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.clusters.file_times import file_time
-from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.clusters.hdfs_path import file_time, plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import HolderLiveness

@@ -2,6 +2,11 @@
 
 Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. The NameNode's answers contain block tokens,
 which are secrets; only `last_replicas` reads them.
+
+Where the last block of an open file is, read from the NameNode's answer: the question to its DataNodes.
+
+Field numbers are those of hdfs.proto. A striped block is a group of internal blocks, each on one DataNode and with a
+token of its own; its data are in the first of them, the rest is parity.
 """
 
 from __future__ import annotations
@@ -9,21 +14,88 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, last_replicas
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
-from airflow_kstream.clients.rpc.sasl import protections
+from airflow_kstream.clients.rpc.sasl import LoginToken, protections
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.clusters.file_times import file_time
-from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
+from airflow_kstream.model.clusters.hdfs_path import checked_path, file_time, is_below
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.open_file import Block, FileState, OpenFile
+
+# By the id of HDFS's own policies, of which a NameNode tells no more than that (SystemErasureCodingPolicies).
+_DATA_UNITS = {1: 6, 2: 3, 3: 6, 4: 2, 5: 10}
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """A block, and the host:port of the RPC servers that have a replica: `block` is the message that names it.
+
+    Neither is of use without `token`.
+    """
+
+    block: bytes
+    addresses: tuple[str, ...]
+    token: LoginToken
+
+    @property
+    def known_length(self) -> int:
+        """Return how many bytes of it the NameNode knows of."""
+        return Message(self.block).number(4)
+
+
+@dataclass(frozen=True)
+class LastReplicas:
+    """The last block of an open file: one `part`, or those that hold the data of a striped one.
+
+    `before` is the length of the blocks before it, in bytes.
+    """
+
+    before: int
+    parts: tuple[Replicas, ...]
+
+
+def last_replicas(located: Message) -> LastReplicas | None:
+    """Read LocatedBlocksProto. Return None if no block is being written, or it is coded by a policy unknown here."""
+    written = bool(located.number(3)) and 4 in located and not located.number(5)
+    parts = _parts(located.message(4), located) if written else ()
+    return LastReplicas(located.number(1), parts) if parts else None
+
+
+def _parts(last: Message, located: Message) -> tuple[Replicas, ...]:
+    if 7 in located:
+        return tuple(_data_blocks(last, located.message(7)))
+    return (Replicas(last.data(1), _addresses(last), _token(last.message(5))),)
+
+
+def _data_blocks(group: Message, policy: Message) -> Iterator[Replicas]:
+    """Yield the internal blocks that hold data; the position of each in the group is its id's distance from it."""
+    name = group.message(1)
+    rows = zip(group.data(9), _addresses(group), group.messages(10), strict=True)
+    for index, address, token in rows:
+        if index < _data_units(policy):
+            block = encode({1: name.text(1), 2: name.signed(2) + index, 3: name.number(3), 4: name.number(4)})
+            yield Replicas(block, (address,), _token(token))
+
+
+def _data_units(policy: Message) -> int:
+    return policy.message(2).number(2) if 2 in policy else _DATA_UNITS.get(policy.number(4), 0)
+
+
+def _addresses(located: Message) -> tuple[str, ...]:
+    nodes = [node.message(1) for node in located.messages(3)]
+    return tuple(f"{node.text(2)}:{node.number(6)}" for node in nodes)
+
+
+def _token(token: Message) -> LoginToken:
+    return LoginToken(token.data(1), token.data(2))
+
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1
@@ -46,14 +118,17 @@ _NEXT_BLOCK: tuple[str, _Request] = ("addBlock", lambda path, client: {1: path, 
 
 class NameNodeRpc:
     """Queries about leases to the NameNodes of one filesystem, as one identity. They only read and recover nothing, but
-    for `refusal_to_open`.
+    for `refusal_to_open` and `request_recovery`.
 
     `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may contain `_HOST`.
     `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
     `seconds` are the times that connecting with login, and any answer, may take before the next NameNode is tried.
     Paths are absolute. Threads may share an instance, and take turns call by call.
+    `batch` is the number of requests that are repeated if the NameNode that got them is lost.
     Raises Unavailable: when no NameNode is active.
     """
+
+    batch = _SLICE
 
     def __init__(
         self,
@@ -98,6 +173,20 @@ class NameNodeRpc:
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         """Return for each file whether it is closed; if one can't be read, the error is its entry."""
         return [closed for part in _slices(paths) for closed in self._closed(part)]
+
+    @property
+    def latency(self) -> float:
+        """Return the NameNode's mean time for an answer in the last call, in seconds."""
+        return self._namenode.latency
+
+    def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        """Have the lease of each open file recovered, whoever holds it; this doesn't wait for the end of any.
+
+        Return for each path, in order: True if the file is closed now, False if its recovery was begun, else the error,
+        with the NameNode's words: NotFound, Denied, or Conflict. It needs the right to write the file. Raises
+        Unavailable: also when the requests may have arrived; another one for the same file does no harm.
+        """
+        return [closed for part in _slices(paths) for closed in self._recovered(part)]
 
     def last_replicas(self, paths: Sequence[str]) -> list[LastReplicas | KstreamError | None]:
         """Return where the last block of each open file is, None if it has none that is being written; if a file can't
@@ -154,6 +243,14 @@ class NameNodeRpc:
         answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked_path(path)}) for path in paths])
         for path, answer in zip(paths, answers, strict=True):
             yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
+
+    def _recovered(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
+        # The NameNode refuses a client that holds the lease itself.
+        client = f"kstream-{uuid.uuid4()}"
+        requests = [encode({1: checked_path(path), 2: client}) for path in paths]
+        tried = "recover leases"
+        for answer in self._namenode.call(tried, "recoverLease", requests):
+            yield self._namenode.error(answer, tried) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
     def _last_replicas(self, paths: Sequence[str]) -> Iterator[LastReplicas | KstreamError | None]:
         for path, located in zip(paths, self._located(paths), strict=True):

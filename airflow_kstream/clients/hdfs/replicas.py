@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, Replicas
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
-from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
+from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc, Replicas
 from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.digest import LoginToken
-from airflow_kstream.clients.rpc.sasl import NoProtection
+from airflow_kstream.clients.rpc.sasl import LoginToken, NoProtection
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed, encode
 

@@ -13,7 +13,7 @@ import requests
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors
-from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
+from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections

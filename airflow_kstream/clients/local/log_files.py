@@ -1,23 +1,45 @@
-"""Log files of this host as blocks of bytes: plain, compressed, or as YARN aggregates them."""
+"""Log files of this host as blocks of bytes: plain, compressed, or as YARN aggregates them.
+
+Work in forks of this process: each has what this one has compiled, and a lock of Python's for itself.
+
+Filters for other packages' loggers while they work for us: no token in an address, and not every call.
+
+Their levels stay as the process's configuration set them: the same packages may also work for others in it.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import io
+import logging
 import lzma
 import os
+import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeVar
 
 from airflow_kstream.clients.local.regular_files import require_readable
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.tfile import is_tfile
+
+_HTTP = "urllib3.connectionpool"
+_CHATTY = "hdfs.client"
+_TOKEN = re.compile(r"(?P<name>\b(?:delegation|token)=)[^&\s\"']+")
+_hushed: ContextVar[bool] = ContextVar("kstream_hushed", default=False)
+
+
+Result = TypeVar("Result")
+_works: Sequence[Callable[[], Any]] = ()
+
 
 # In bytes. A larger block leaves the processor's cache before it is scanned, which makes the scan slower by half.
 _BLOCK = 4 << 20
@@ -131,3 +153,69 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 yield block
     except _DAMAGED as error:
         raise InvalidInput(f"it can't be read: {error}") from None
+
+
+def may_fork() -> bool:
+    """Return whether this process has one thread only: a lock that another one holds stays locked in a fork."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:
+        return False
+
+
+def in_forks(works: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Do each work in a fork of its own, all at once, and return the results, which are pickled.
+
+    Raises what a work raises, and Unavailable: when a fork was killed.
+    """
+    # They take time to import, and few logs are so large.
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    forks = ProcessPoolExecutor(len(works), get_context("fork"), initializer=_keep, initargs=(works,))
+    try:
+        with forks:
+            return list(forks.map(_do, range(len(works))))
+    except BrokenProcessPool:
+        raise Unavailable("a process was killed: has this host enough memory?", tried="work on all cores") from None
+
+
+def _keep(works: Sequence[Callable[[], Any]]) -> None:
+    # A fork takes over what can't be pickled.
+    global _works
+    _works = works
+
+
+def _do(number: int) -> Any:
+    return _works[number]()
+
+
+def keep_tokens_out_of_logs() -> None:
+    """Hide the delegation tokens in the addresses that urllib3 logs at DEBUG, for the whole process."""
+    logging.getLogger(_HTTP).addFilter(_without_tokens)
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Drop the HDFS client's log lines about each call of this thread meanwhile, except its warnings.
+
+    A task's log is for decisions and actions.
+    """
+    logging.getLogger(_CHATTY).addFilter(_unless_hushed)
+    before = _hushed.set(True)
+    try:
+        yield
+    finally:
+        _hushed.reset(before)
+
+
+def _without_tokens(record: logging.LogRecord) -> bool:
+    message = record.getMessage()
+    if _TOKEN.search(message):
+        record.msg, record.args = _TOKEN.sub(r"\g<name>***", message), ()
+    return True
+
+
+def _unless_hushed(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or not _hushed.get()

@@ -1,4 +1,7 @@
-"""Files that people name, read whole: never a pipe, which would block us, nor a device, which has no end."""
+"""Files that people name, read whole: never a pipe, which would block us, nor a device, which has no end.
+
+The names of the streams that have a file in a folder of declarations, read or refused.
+"""
 
 from __future__ import annotations
 
@@ -75,3 +78,16 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def declared_names(folder: Path | None) -> frozenset[str] | None:
+    """Return the names in the folder and below, whichever connection they are for; None if that is not known.
+
+    A folder without any file proves nothing: its disk may not be mounted, or a checkout may be under way.
+    """
+    if folder is None:
+        return None
+    try:
+        return frozenset(file.stem for file in folder.rglob("*.y*ml")) or None
+    except OSError:
+        return None

@@ -8,15 +8,22 @@ org.apache.hadoop.ipc.Server and org.apache.hadoop.security.SaslRpcClient where 
 from __future__ import annotations
 
 import socket
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.lazy import gssapi
-from airflow_kstream.clients.rpc.digest import DigestLogin, LoginToken
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
-from airflow_kstream.clients.rpc.sasl import KerberosLogin, NoProtection, Protection, credentials
+from airflow_kstream.clients.rpc.sasl import (
+    DigestLogin,
+    KerberosLogin,
+    LoginToken,
+    NoProtection,
+    Protection,
+    credentials,
+)
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.model.kerberos.identity import Identity, split_principal
@@ -68,6 +75,8 @@ class BrokenConnection(ConnectionError):
 class RpcConnection:
     """A connection, logged in as `identity`, as the user that it impersonates, or by a token. Not for several threads.
 
+    `latency` is the mean time from a request to its answer in the last call, in seconds; 0.0 before the first call.
+
     Any exception except a RemoteError that is *returned* leaves it unusable. Raises RemoteError: when the server
     refuses the login. Raises CredentialError or Unavailable: when there is no ticket. Raises OSError (including
     BrokenConnection), Malformed, NoProtection or GSSError: when the connection fails.
@@ -78,6 +87,7 @@ class RpcConnection:
         self._terms = terms
         self._client = uuid.uuid4().bytes
         self._next_call = 0
+        self.latency = 0.0
         self._seal: KerberosLogin | None = None
         self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=terms.connect_seconds)
         self._stream = _Stream(self._socket)
@@ -97,13 +107,18 @@ class RpcConnection:
         self._next_call += len(requests)
         answers: dict[int, Answer] = {}
         sent = 0
+        # The sum of the times of all answers, less that of all requests.
+        waited = 0.0
         for received in range(len(requests)):
             if sent - received <= _IN_FLIGHT // 2:
                 batch = requests[sent : received + _IN_FLIGHT]
+                waited -= len(batch) * time.monotonic()
                 self._stream.write(b"".join(self._frames(method, batch, first + sent)))
                 sent += len(batch)
             call, answer = self._answer()
             answers[call] = answer
+            waited += time.monotonic()
+        self.latency = waited / max(1, len(requests))
         return [_answered(answers, (first + index) % _CALL_IDS) for index in range(len(requests))]
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ class ActiveNameNode:
 
     Only for calls that may be repeated: after a lost answer the call is made again. When the active NameNode is gone or
     has become the standby, the others are tried, and all again for as long as an answer may take. Threads take turns.
+    `latency` is the mean time from a request to its answer in the last call that was answered, in seconds.
     """
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, terms: Terms) -> None:
@@ -35,6 +36,7 @@ class ActiveNameNode:
         self._terms = terms
         self._connections: dict[str, RpcConnection] = {}
         self._lock = Lock()
+        self.latency = 0.0
 
     @property
     def servers(self) -> str:
@@ -102,6 +104,7 @@ class ActiveNameNode:
             connection.close()
             raise
         self._connections[address] = connection
+        self.latency = connection.latency
         return answers
 
     def _with_context(self, error: KstreamError, tried: str) -> KstreamError:

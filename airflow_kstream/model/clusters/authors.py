@@ -1,11 +1,38 @@
-"""Who wrote a file of a state_dir, and who may speak there. HDFS's owner tells, never a name inside the text."""
+"""Who wrote a file of a state_dir, and who may speak there. HDFS's owner tells, never a name inside the text.
+
+Orders of persons: what they want of a stream, and freezes of all streams; each in a folder of its author.
+
+They are numbered over all authors together, and the highest number of those who may speak counts.
+
+The folders of a state_dir that belong to one author each: orders, declarations, what was told, a lease journal.
+
+Only their owner decides whose they are; the user's name is in theirs for people. A stranger may have taken a name: then
+the next one is used. A dot keeps them apart from streams' folders, which have none.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from urllib.parse import quote
+
+# In a folder of leases: one journal's files for each run.
+AUDIT_FOLDER = "audit"
+# HDFS's names have at most 255 bytes.
+_READABLE, DIGITS = 100, 32
+
+
+# The subject of orders on all streams; no stream's folder has a name without a digest.
+ALL_STREAMS = "freeze"
+_FILE = re.compile(r"(?P<subject>[a-z0-9_-]+)\.(?P<number>\d{6,9})\.json")
+# A job runs as its stream's user, and may say the highest number: supervisors have higher ones left.
+LAST_OF_SUPERVISORS, LAST_OF_USERS = 999_999_999, 99_999_999
+
 
 # In a stream's folder while its user closes it: what strangers left there is not deleted yet.
 CLOSING = "closing"
@@ -98,3 +125,66 @@ def named_supervisors(text: str) -> frozenset[str]:
     """Read the file of supervisors: one short name in a line; what follows a `#` is a remark."""
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return frozenset(line for line in lines if line)
+
+
+@dataclass(frozen=True)
+class OrderFile:
+    """The file of an order. `author` is HDFS's owner of it, and `at` the file's time.
+
+    That is the NameNode's unless somebody set it. `folder_at` is the time of its folder, which changed last when this
+    order or a later one came.
+    """
+
+    path: str
+    subject: str
+    number: int
+    author: str
+    at: datetime
+    folder_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def rank(self) -> tuple[int, datetime, str]:
+        """Return what decides between orders: the number and, between persons who spoke at once, the later one."""
+        return self.number, self.at, self.author
+
+
+def order_name(subject: str, number: int) -> str:
+    """Return the name of the order of this number on a stream's id, or on ALL_STREAMS."""
+    return f"{subject}.{number:06d}.json"
+
+
+def order_of(name: str) -> tuple[str, int] | None:
+    """Return the subject and the number of an order's file, None for any other file."""
+    match = _FILE.fullmatch(name)
+    return (match["subject"], int(match["number"])) if match else None
+
+
+class FolderKind(StrEnum):
+    """The kinds of what an author keeps."""
+
+    ORDERS = "orders"
+    DECLARED = "declared"
+    LEASES = "leases"
+    TOLD = "told"
+
+
+def folder_name(kind: FolderKind, user: str, number: int = 1) -> str:
+    """Return the name of a user's folder of this kind; `number` counts the names that others took before."""
+    first = f"{kind}.{quote(user, safe='')}"
+    return first if number == 1 else f"{first}.{number}"
+
+
+def file_about(readable: str, *parts: str) -> str:
+    """Return the name of a file that people can read, made unique by a digest of all that it is about."""
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:DIGITS]
+    return f"{quote(readable, safe='')[:_READABLE]}-{digest}"
+
+
+def is_own_draft(name: str) -> bool:
+    """Return whether its writer has not yet renamed it into place, and perhaps never will."""
+    return name.startswith(".")
+
+
+def is_folder_of(kind: FolderKind, name: str) -> bool:
+    """Return whether a folder of this name may be one of this kind, regardless of its owner."""
+    return name.startswith(f"{kind}.")

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from airflow_kstream.model.clusters.allow import Allow
-from airflow_kstream.model.clusters.authors import Supervisors
+from airflow_kstream.model.clusters.authors import OrderFile, Supervisors
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
-from airflow_kstream.model.clusters.orders import OrderFile
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.keytab import KeytabFinding

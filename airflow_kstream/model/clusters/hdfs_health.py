@@ -1,9 +1,14 @@
-"""The health of HDFS as its NameNode reports it, before and during lease recoveries."""
+"""The health of HDFS as its NameNode reports it, before and during lease recoveries.
+
+A time in which HDFS was in safe mode, as somebody learned who was refused for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 
@@ -32,3 +37,29 @@ class HdfsInventory:
     version: HadoopVersion
     datanodes: tuple[HadoopVersion, ...]
     coded_blocks: int
+
+
+@dataclass(frozen=True)
+class SafeMode:
+    """The first and the last of a supervisor's refusals in one safe mode, by this host's clock or the NameNode's.
+
+    It began before the first one and ended after the last one, up to the time between two looks.
+    """
+
+    since: datetime
+    until: datetime
+
+    def covers(self, moment: datetime, within: timedelta) -> bool:
+        """Return whether the moment lies in it, or so near to it."""
+        return self.since - within <= moment <= self.until + within
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601."""
+        return {"since": self.since.isoformat(), "until": self.until.isoformat()}
+
+    @classmethod
+    def from_json(cls, data: object) -> SafeMode | None:
+        """Read what `to_json` wrote; None for anything else. Raises ValueError: when a time is none."""
+        if not isinstance(data, Mapping):
+            return None
+        return cls(*(datetime.fromisoformat(str(data.get(field))) for field in ("since", "until")))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.streams.launch_token import LaunchToken
+from airflow_kstream.model.streams.horizon import LaunchToken
 
 # AbstractDelegationTokenIdentifier.toString, and HBase's AuthenticationTokenIdentifier.toString since 2.0.
 _HADOOP = r"renewer=(?P<renewer>[^,=]*), realUser=[^,=]*, issueDate=(?P<issued>\d+), maxDate=(?P<ends>\d+)"

@@ -1,4 +1,7 @@
-"""The principal that talks to a server."""
+"""The principal that talks to a server.
+
+The rules by which Hadoop makes a user's short name of a principal (hadoop.security.auth_to_local, KerberosName).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,13 @@ import re
 from dataclasses import dataclass
 
 from airflow_kstream.model.errors import InvalidInput
+
+_RULE = re.compile(
+    r"\s*(?:(?P<default>DEFAULT)"
+    r"|RULE:\[(?P<parts>\d+):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
+    r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<lower>L)?)"
+)
+
 
 _PRINCIPAL = re.compile(r"(?P<primary>[^/@\s]+)(?:/(?P<instance>[^/@\s]+))?@(?P<realm>[^/@\s]+)")
 
@@ -37,3 +47,75 @@ def split_principal(principal: str) -> tuple[str, str | None, str]:
     if match is None:
         raise InvalidInput(f"{principal!r} is not a principal; write primary[/instance]@REALM")
     return match["primary"], match["instance"], match["realm"]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    parts: int
+    format: str
+    match: str | None
+    replaced: str | None
+    by: str
+    everywhere: bool
+    lower: bool
+
+    def name_of(self, components: list[str], realm: str) -> str | None:
+        """Return the short name; None if this rule is about other principals."""
+        if len(components) != self.parts:
+            return None
+        base = re.sub(r"\$(\d)", lambda found: [realm, *components][int(found[1])], self.format)
+        if self.match is not None and not re.fullmatch(self.match, base):
+            return None
+        if self.replaced is not None:
+            base = re.sub(self.replaced, self.by.replace("$", "\\"), base, count=0 if self.everywhere else 1)
+        return base.lower() if self.lower else base
+
+
+def short_name(rules: str, principal: str, default_realm: str) -> str | None:
+    """Return the user that the rules make of a principal; None if no rule is about it.
+
+    Raises InvalidInput: when it is not a principal, or the rules can't be read.
+    """
+    primary, instance, realm = split_principal(principal)
+    components = [primary, *([instance] if instance else [])]
+    for rule in _read(rules):
+        if rule is None:
+            if realm == default_realm:
+                return primary
+        elif name := _applied(rule, components, realm):
+            return name
+    return None
+
+
+def _applied(rule: _Rule, components: list[str], realm: str) -> str | None:
+    try:
+        return rule.name_of(components, realm)
+    except (re.error, IndexError) as error:
+        raise InvalidInput(f"hadoop.security.auth_to_local has a rule that can't be read: {error}") from None
+
+
+def _read(rules: str) -> list[_Rule | None]:
+    """Return the rules in their order; None stands for DEFAULT."""
+    read: list[_Rule | None] = []
+    at = 0
+    while rules[at:].strip():
+        found = _RULE.match(rules, at)
+        if found is None:
+            raise InvalidInput(
+                f"hadoop.security.auth_to_local has a rule that can't be read: {rules[at:].strip()[:60]}"
+            )
+        read.append(None if found["default"] else _rule(found))
+        at = found.end()
+    return read
+
+
+def _rule(found: re.Match[str]) -> _Rule:
+    return _Rule(
+        int(found["parts"]),
+        found["format"],
+        found["match"],
+        found["from"],
+        found["to"] or "",
+        bool(found["all"]),
+        bool(found["lower"]),
+    )

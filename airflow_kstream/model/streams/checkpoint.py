@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from airflow_kstream.model.streams.generation import Position
-from airflow_kstream.model.streams.kafka import Backlog
+from airflow_kstream.model.streams.stream_policies import Backlog
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,35 @@
 
 A trouble is what is seen now; an event is what was told of it. A ledger keeps what was told and is not over, in words
 of its own: it is stored outside of the process, so that neither a restart nor an upgrade tells anything twice.
+
+A note of what was told of a subject: a small file of a state_dir, which outlives Airflow and its database.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from html import escape
 from textwrap import shorten
 from typing import Any
 
+from airflow_kstream.model.clusters.authors import DIGITS, file_about
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.printable import printable_line
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.versioned import read, write
+
+_VERSION = 1
+# The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
+WATCHED = "watched"
+# Bytes of a note: of a fleet of thousands each may have its finding.
+LONGEST = 16 << 20
+
 
 # Characters of the cause that a ledger keeps: the begin's message has all of it.
 _KEPT = 200
@@ -248,3 +261,56 @@ def _line(text: str) -> str:
 def _shown(text: str) -> str:
     """Return what others wrote as it may leave: one line, with what looks like a secret masked."""
     return printable_line(without_secrets(text))
+
+
+@dataclass(frozen=True)
+class ToldSubject:
+    """A subject of notes: a stream, or with an empty `stream` what the `key` names of the cluster.
+
+    Airflows that share a state_dir differ in their `installation`, or in the id of their `connection`.
+    """
+
+    installation: str
+    connection: str
+    stream: str = ""
+    key: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """Return the name of its file."""
+        # No stream's name has a dot.
+        return file_about(self.stream or f"cluster.{self.key}", *astuple(self))
+
+
+def written_told(subject: ToldSubject, ledger: Ledger, by: str) -> str:
+    """Return a note's text. `by` is for people: who is believed is HDFS's owner of the file."""
+    return write(_VERSION, {**asdict(subject), "by": by, "told": ledger.to_json()})
+
+
+def read_told(text: str, subject: ToldSubject) -> Ledger | None:
+    """Read a note; None if it can't be understood, or is of another subject."""
+    try:
+        note = read(text, _VERSION)
+    except InvalidInput:
+        return None
+    return Ledger.from_json(note.get("told")) if note.items() >= asdict(subject).items() else None
+
+
+def written_kept(subject: ToldSubject, kept: Mapping[str, Any], by: str) -> str:
+    """Return the text of what a task keeps for its next run, plain data. It lies beside what was told."""
+    return write(_VERSION, {**asdict(subject), "by": by, "kept": kept})
+
+
+def read_kept(text: str, subject: ToldSubject) -> Mapping[str, Any]:
+    """Read what `written_kept` wrote; nothing if it can't be understood, or is of another subject."""
+    try:
+        note = read(text, _VERSION)
+    except InvalidInput:
+        return {}
+    kept = note.get("kept")
+    return kept if isinstance(kept, Mapping) and note.items() >= asdict(subject).items() else {}
+
+
+def is_told_of(stream: str, name: str) -> bool:
+    """Return whether a file of this name is a note of the stream, in whatever installation."""
+    return re.fullmatch(rf"{re.escape(stream)}-[0-9a-f]{{{DIGITS}}}", name) is not None

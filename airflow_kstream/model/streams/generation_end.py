@@ -1,8 +1,12 @@
-"""How a generation ended: the classes of ends, and the values that describe one."""
+"""How a generation ended: the classes of ends, and the values that describe one.
+
+What a supervisor left of a generation that it stopped.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -109,3 +113,18 @@ class PastEnd:
 
 def _cause(kind: EndKind, credential: str) -> str:
     return f"{kind}: {credential}" if credential else kind.value
+
+
+@dataclass(frozen=True)
+class KeptGeneration:
+    """`stopped` is how it ended, in words; empty if nobody asked it to stop.
+
+    `logs` are the ends of its logs, by their paths on HDFS; `unread` names what of all this could not be read, and why.
+    """
+
+    stopped: str = ""
+    logs: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+
+NOTHING_KEPT = KeptGeneration()

@@ -1,10 +1,17 @@
-"""The moment at which a generation's credentials stop serving it, and the reason."""
+"""The moment at which a generation's credentials stop serving it, and the reason.
+
+A round of new tokens, as a driver with a keytab logs it.
+
+A token that a job without a keytab was submitted with, as its client told: never the password or the identifier.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN
 
 
 class HorizonReason(StrEnum):
@@ -54,3 +61,64 @@ class Horizon:
 
     def remaining(self, now: datetime) -> timedelta | None:
         return None if self.hard is None else self.hard - now
+
+
+@dataclass(frozen=True)
+class TokenRound:
+    """A round at `at`, whose tokens end at `tokens_end`; without one it got none that it knows the end of.
+
+    `delay` is how long after it the driver wants the next one. Times are the clock of the driver's host.
+    """
+
+    at: datetime
+    tokens_end: datetime | None
+    delay: timedelta
+
+    @property
+    def is_last(self) -> bool:
+        """Return True if no further round will come: the driver waits for millions of years (SPARK-37787)."""
+        return self.tokens_end is None
+
+
+@dataclass(frozen=True)
+class LastRound:
+    """The round after which a driver makes no more tokens, and when those of the round before it end, if that shows."""
+
+    at: datetime
+    tokens_end: datetime | None = None
+
+
+@dataclass(frozen=True)
+class LaunchToken:
+    """One token of a launch. `service` is Hadoop's name for who takes it, such as `ha-hdfs:there`; empty for Hive's.
+
+    `issued` and `ends` are by the issuer's clock, None if the client did not tell: from `ends` on nobody takes the
+    token, however often it was renewed. Without a `renewer` nobody can renew it.
+    """
+
+    kind: str
+    service: str
+    issued: datetime | None = None
+    ends: datetime | None = None
+    renewer: str = ""
+
+    @property
+    def is_hdfs(self) -> bool:
+        return self.kind == HDFS_TOKEN
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.service}" if self.service else self.kind
+
+
+@dataclass(frozen=True)
+class UncountedToken:
+    """A service whose token may end before the horizon, and when that is by the service's own defaults."""
+
+    service: str
+    ends: str
+
+    def __str__(self) -> str:
+        return (
+            f"its conf names {self.service}, and the horizon does not count the end of a token of it: {self.ends}. "
+            "restart.max_age sets a limit"
+        )

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
 
-from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.clusters.containers import Containers
+from airflow_kstream.model.clusters.application import Application, Containers
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.model.streams.checkpoint import Checkpoint
@@ -17,7 +16,7 @@ from airflow_kstream.model.streams.contract import generation_of_file, newest_tr
 from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.renewal import TokenRound
+from airflow_kstream.model.streams.horizon import TokenRound
 from airflow_kstream.model.streams.token_push import Pushes
 
 

@@ -1,4 +1,7 @@
-"""Verdict → plan → action → report: values that can be printed, tested and shown."""
+"""Verdict → plan → action → report: values that can be printed, tested and shown.
+
+What keeps a stream from being started or restarted.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.model.streams.generation import FailedSpec
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.heartbeat import Heartbeat
 from airflow_kstream.model.streams.horizon import Horizon
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stall import Heartbeat, Stall
 
 
 class Phase(StrEnum):
@@ -210,3 +212,27 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601 UTC, durations in seconds."""
         return fields_of(self)
+
+
+class Obstacle(StrEnum):
+    """The kind of what stands in the way. REFUSED: what the supervisor sees forbids it, such as lost positions."""
+
+    FREEZE = "freeze"
+    PREFLIGHT = "preflight"
+    REFUSED = "refused"
+    KILLED = "killed by a person"
+    BREAKER = "circuit breaker"
+    ENVIRONMENT = "environment"
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """An obstacle. `since` is None if it is not known; `why` are the words of the task's log, with the way out."""
+
+    by: Obstacle
+    since: datetime | None
+    why: str
+
+    def __str__(self) -> str:
+        since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
+        return f"BLOCKED{since} ({self.by})"

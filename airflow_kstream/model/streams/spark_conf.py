@@ -1,6 +1,8 @@
 """Spark confs that a declaration may not set: the supervisor sets them itself, or they can only be mistakes.
 
 One table for reading and for planning. Some of the mistakes take a job's tokens away, others hide the job.
+
+The value of a setting that a job gets: text, or a reference to a secret.
 """
 
 from __future__ import annotations
@@ -9,13 +11,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator, Discriminator, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey
-from airflow_kstream.model.secrets import Value
-from airflow_kstream.model.streams.conf_values import ConfValue
+from airflow_kstream.model.secrets import SecretRef, Value
+
+# No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
+_TEXT, _REFERENCE = "<text>", "<reference>"
+
+
+def _kind_of(value: object) -> str:
+    return _REFERENCE if isinstance(value, Mapping | SecretRef) else _TEXT
+
+
+# The shape decides first which of the two a value is meant to be, so that an error is about one only.
+ConfValue = Annotated[
+    Annotated[Argument, Tag(_TEXT)] | Annotated[SecretRef, Tag(_REFERENCE)],
+    Discriminator(_kind_of),
+]
+
 
 TAGS = "spark.yarn.tags"
 QUEUE = "spark.yarn.queue"

@@ -29,14 +29,12 @@ from airflow_kstream.model.fields import (
     Word,
 )
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
-from airflow_kstream.model.streams.conf_values import ConfValue
-from airflow_kstream.model.streams.kafka import KafkaPolicy
-from airflow_kstream.model.streams.notify import NotifyPolicy, require_notifier
-from airflow_kstream.model.streams.spark_conf import SparkConf
+from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy, require_notifier
+from airflow_kstream.model.streams.spark_conf import ConfValue, SparkConf
 from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
+    KafkaPolicy,
     RefreshPolicy,
     RestartPolicy,
     StopPolicy,

@@ -10,7 +10,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef, Value
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.launch_token import LaunchToken
+from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
 

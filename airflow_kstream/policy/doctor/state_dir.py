@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, OrderFile
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, known
 from airflow_kstream.model.clusters.hdfs_path import as_word
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, OrderFile
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.policy.doctor.check import FindingDraft
 from airflow_kstream.policy.state_dir import few, is_readable_by_all, openness

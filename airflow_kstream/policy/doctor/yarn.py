@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
-from airflow_kstream.model.kerberos.auth_to_local import short_name
+from airflow_kstream.model.kerberos.identity import short_name
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
 
 _YARN_3103 = {(2, 6): 1, (2, 7): 0}

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.plan import Blocked, Obstacle
+from airflow_kstream.model.streams.stall import Pulse
 
 # The kinds that looks at a stream decide.
 OF_A_STREAM = frozenset(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kstream.model.streams.event import WORDS, EventKind, LastingEvent
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.events.attention import way_out
 

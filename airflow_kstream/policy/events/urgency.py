@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.events.attention import ENDED, most_urgent
 from airflow_kstream.policy.events.signs import ProgressSigns, Signs, StartSigns, troubles

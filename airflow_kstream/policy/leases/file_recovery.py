@@ -1,4 +1,7 @@
-"""One file's way through a recovery."""
+"""One file's way through a recovery.
+
+The commands that a recovery's scheduler gives to its executor.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, FileChange, Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease import OUTCOME_MEANS, FileChange, Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import Slot
 
@@ -171,3 +174,53 @@ def _visible(before: FileState | None, expected: int | None) -> int | None:
     if before.block is None or before.block.complete:
         return before.length
     return expected if before.visible_length is None else before.visible_length
+
+
+@dataclass(frozen=True)
+class CheckHealth:
+    """Command to read the cluster's health."""
+
+
+@dataclass(frozen=True)
+class JudgeMore:
+    """Command to judge at most this many further files: those that may be recovered are requested next."""
+
+    most: int
+
+
+@dataclass(frozen=True)
+class ReadStates:
+    """Command to read these files' states: recovery will be requested for some of them next."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RequestRecovery:
+    """Command to ask the NameNode to recover these leases now."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Poll:
+    """Command to check whether these files are closed."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Review:
+    """Command to read the final states of these files, which are closed or past their deadline."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WaitUntil:
+    """Command to wait: nothing is due before `until`, counted from the run's start."""
+
+    until: timedelta
+
+
+Command = CheckHealth | JudgeMore | ReadStates | RequestRecovery | Poll | Review | WaitUntil

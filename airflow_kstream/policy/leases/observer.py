@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import SLOW_CLOSE, ConcurrencyLimit
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage, pause
@@ -15,6 +15,7 @@ from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.outcomes import (
     VANISHED,
     End,
+    RecoveryProgress,
     when_interrupted,
     when_read,
     when_read_again,
@@ -23,7 +24,6 @@ from airflow_kstream.policy.leases.outcomes import (
     when_unreadable,
     words,
 )
-from airflow_kstream.policy.leases.progress import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import WALK_EVERY, RecoveryScheduler
 
 _FIRST_POLL = timedelta(seconds=1)

@@ -12,21 +12,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
-from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
-from airflow_kstream.policy.leases.commands import (
+from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
+from airflow_kstream.policy.leases.file_recovery import (
     CheckHealth,
     Command,
+    FileRecovery,
     JudgeMore,
     Poll,
     ReadStates,
     RequestRecovery,
     Review,
+    Stage,
     WaitUntil,
 )
-from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
-from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 
 # The pause between two walks over all files in flight; nothing here has to be known earlier.

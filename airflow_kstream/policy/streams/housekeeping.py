@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from airflow_kstream.model.clusters.orders import order_of
-from airflow_kstream.model.clusters.own_folders import is_own_draft
+from airflow_kstream.model.clusters.authors import is_own_draft, order_of
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import (

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern, Section
 from airflow_kstream.model.logs.diagnosis import Mark, Template
-from airflow_kstream.model.logs.error_text import without_variables
-from airflow_kstream.model.logs.log_line import head_of
+from airflow_kstream.model.logs.log_line import head_of, without_variables
 from airflow_kstream.model.logs.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.sightings import mark_of
 from airflow_kstream.policy.triage.sources import WrittenSection

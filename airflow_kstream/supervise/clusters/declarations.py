@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, Supervisors
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.declarations import (
     DeclarationFolder,

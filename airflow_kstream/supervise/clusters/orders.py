@@ -10,9 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs, Listing
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.clusters.orders import LAST_OF_SUPERVISORS, LAST_OF_USERS, OrderFile, order_name, order_of
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import (
+    LAST_OF_SUPERVISORS,
+    LAST_OF_USERS,
+    SUPERVISORS_FILE,
+    FolderKind,
+    OrderFile,
+    Supervisors,
+    order_name,
+    order_of,
+)
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.policy.authors import may_order
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder

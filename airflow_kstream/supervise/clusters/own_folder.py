@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.errors import NotFound
 
 # More than a folder of HDFS can have (dfs.namenode.fs-limits.max-directory-items is at most 6.4 millions).

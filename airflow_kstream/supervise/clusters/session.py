@@ -1,4 +1,7 @@
-"""The servers of one cluster, as one identity."""
+"""The servers of one cluster, as one identity.
+
+The conf folder of a connection, for what only Hadoop's RPC can do.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.kafka_ends import KafkaEnds
+from airflow_kstream.clients.kafka import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.copies import Copies
 from airflow_kstream.supervise.clusters.declarations import Declarations
@@ -71,3 +76,10 @@ def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSessio
     finally:
         hdfs.close()
         yarn.close()
+
+
+def rpc_conf(cluster: Cluster) -> HadoopConf:
+    """Return the folder with the NameNodes' RPC addresses. Raises InvalidInput: when the connection names none."""
+    if not cluster.hadoop_conf_dir:
+        raise InvalidInput(f"connection {cluster.name} needs a hadoop_conf_dir with the NameNodes' RPC addresses")
+    return HadoopConf(cluster.hadoop_conf_dir)

@@ -9,8 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Ground, Supervisors, is_closed, named_supervisors
-from airflow_kstream.model.clusters.own_folders import FolderKind, is_folder_of
+from airflow_kstream.model.clusters.authors import (
+    SUPERVISORS_FILE,
+    FolderKind,
+    Ground,
+    Supervisors,
+    is_closed,
+    is_folder_of,
+    named_supervisors,
+)
 from airflow_kstream.model.errors import Denied, NotFound
 
 # Owners of `/` and of a state_dir change by a superuser's hand, some day.

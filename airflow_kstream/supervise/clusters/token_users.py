@@ -1,14 +1,33 @@
 """For whom a token is made that an application gets: for the user as whom YARN runs it, and for nobody else.
 
 The author of an application chooses what its driver says of itself; as whom it runs, YARN has proven.
+
+Fresh delegation tokens, made and cancelled where they are issued: by a filesystem's NameNodes or by a KMS.
+
+The lifetimes of this cluster's delegation tokens: measured, not assumed.
 """
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.kms import Kms, is_kms
 from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, KstreamError
+from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.model.kerberos.tokens import DelegationToken, TokenLifetimes
+from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+
+# Seconds: each measurement is a token that a NameNode makes, renews and cancels.
+_FRESH, _AGAIN = 3600.0, 300.0
 
 
 def unproven(session: ClusterSession, app: Application, minter: Identity) -> str:
@@ -43,3 +62,61 @@ def _own_user(session: ClusterSession) -> str:
     if user is None:
         session.yarn.active()
     return user or session.state.user
+
+
+def mint_at(issuer: str, cluster: Cluster, identity: Identity) -> FreshToken:
+    """Make a token as this identity. Raises InvalidInput: when the connection has no conf folder with RPC addresses."""
+    if is_kms(issuer):
+        return Kms(issuer, identity, cluster.tls).mint()
+    return mint(rpc_conf(cluster), issuer, identity)
+
+
+def cancel_at(issuer: str, cluster: Cluster, identity: Identity, identifier: bytes) -> None:
+    """Cancel a token of which only the identifier was kept."""
+    if is_kms(issuer):
+        Kms(issuer, identity, cluster.tls).cancel(identifier)
+    else:
+        cancel_by_identifier(rpc_conf(cluster), issuer, identity, identifier)
+
+
+def _monotonic() -> float:
+    return time.monotonic()
+
+
+def learn_lifetimes(hdfs: Hdfs, identity: Identity) -> TokenLifetimes:
+    """Get a token that this identity may renew itself, read and renew it, and cancel it again.
+
+    Spark measures its renewal interval in the same way. No other source shows the real values to a user without
+    administrator rights.
+    """
+    token = hdfs.new_token(renewer=identity.do_as or identity.principal)
+    try:
+        read = DelegationToken.from_url_string(token)
+        renewed_until = hdfs.renew_token(token)
+    finally:
+        hdfs.cancel_token(token)
+    return TokenLifetimes(renew_interval=renewed_until - read.issued, max_lifetime=read.max_date - read.issued)
+
+
+@dataclass
+class RecentLifetimes:
+    """The lifetimes of this cluster's tokens, by a measurement that is at most an hour old. Not thread-safe.
+
+    A cluster that can't be asked has the lifetimes that it had, and is asked again after five minutes.
+    """
+
+    session: ClusterSession
+    clock: Callable[[], float] = _monotonic
+    _known: TokenLifetimes | None = None
+    _next: float = -math.inf
+
+    def renew_interval(self) -> timedelta | None:
+        """Return how long a token lives without a renewal; None if that was never known."""
+        now = self.clock()
+        if now >= self._next:
+            try:
+                self._known, wait = learn_lifetimes(self.session.hdfs, self.session.identity), _FRESH
+            except KstreamError:
+                wait = _AGAIN
+            self._next = now + wait
+        return self._known.renew_interval if self._known else None

@@ -9,12 +9,19 @@ from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.model.streams.told import LONGEST, ToldSubject, read_kept, read_told, written_kept, written_told
+from airflow_kstream.model.streams.event import (
+    LONGEST,
+    Ledger,
+    ToldSubject,
+    read_kept,
+    read_told,
+    written_kept,
+    written_told,
+)
 from airflow_kstream.policy.authors import may_remember
-from airflow_kstream.policy.events.ledger import joined
+from airflow_kstream.policy.events.bundles import joined
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.write_once import replace_file

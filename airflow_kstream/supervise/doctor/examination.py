@@ -30,15 +30,19 @@ from airflow_kstream.model.finding import DoctorReport, NotChecked
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.driver_facts import driver_facts
-from airflow_kstream.supervise.doctor.host_facts import keytab_facts, service_names, spark_client, watchers_ticket
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
-from airflow_kstream.supervise.doctor.slices import in_slices
-from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
-from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
-from airflow_kstream.supervise.doctor.try_ask import try_ask
+from airflow_kstream.supervise.doctor.server_facts import (
+    keytab_facts,
+    refusal,
+    server_facts,
+    service_names,
+    spark_client,
+    watchers_ticket,
+)
+from airflow_kstream.supervise.doctor.state_dir_use import state_dir_facts
+from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer, driver_facts
+from airflow_kstream.supervise.doctor.try_ask import in_slices, try_ask
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, registered, stream_ids
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.allowed import needed_by_all

@@ -16,11 +16,10 @@ from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, Str
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
-from airflow_kstream.policy.streams.horizon.identity import identity_of, keytab_of
-from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, key_loss
+from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, identity_of, key_loss, keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
-from airflow_kstream.supervise.streams.look.claim_facts import completed
+from airflow_kstream.supervise.streams.look.watched_claim import completed
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 

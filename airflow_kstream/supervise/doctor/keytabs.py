@@ -18,8 +18,8 @@ from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, Keytab
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams, keytab_users
-from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.keytab_probe import KdcProbe, KeytabPlace
+from airflow_kstream.supervise.tickets.renewal import RealmCircuitBreaker
 
 _COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOCK}
 

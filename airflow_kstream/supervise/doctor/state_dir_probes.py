@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, Supervisors, folder_name
 from airflow_kstream.model.clusters.state_dir_rights import StateDirUse
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.stream import StreamSpec

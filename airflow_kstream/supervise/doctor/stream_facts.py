@@ -1,17 +1,28 @@
-"""The facts of streams: what their claims tell, what runs of them, and what it runs with."""
+"""The facts of streams: what their claims tell, what runs of them, and what it runs with.
+
+Spark's staging folders: those of running applications must be there, those of ended ones must not.
+
+The facts of running drivers: what each shows of itself, all asked at once and within a bounded time.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from airflow_kstream.clients.client_jars import jar_versions
+from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster_facts import (
     DriverFacts,
+    EffectiveConf,
     NotKnown,
+    Property,
     SparkClient,
     StagingFacts,
     StreamConf,
@@ -26,19 +37,56 @@ from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.spark_conf import FIXED
 from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
-from airflow_kstream.policy.streams.horizon.horizon import issued_at
-from airflow_kstream.policy.streams.horizon.lost_logs import logs_end
+from airflow_kstream.policy.streams.horizon.horizon import issued_at, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import running_application
-from airflow_kstream.supervise.doctor.staging import StagingFolders
+from airflow_kstream.supervise.doctor.server_facts import hadoop_of
 from airflow_kstream.supervise.doctor.try_ask import try_ask, unanswered
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
-from airflow_kstream.supervise.streams.look.claim_facts import completed
-from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
+from airflow_kstream.supervise.streams.look.renewals import with_tokens
+from airflow_kstream.supervise.streams.look.watched_claim import completed
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.tokens.launch import launch_tokens
+
+# One text for all, so that identical failures become one line.
+_WHAT = "the environment of its driver"
+_TO_VIEW = "the right to view the application (spark.ui.view.acls)"
+# Seconds, for one driver and for all: one that hangs must not hold up the others.
+_ONE, _ALL, _THREADS = 5.0, 10.0, 8
+
+
+@dataclass
+class StagingFolders:
+    """The staging folders of a cluster's users, each listed once."""
+
+    session: ClusterSession
+    _listed: dict[str, frozenset[str] | NotChecked] = field(default_factory=dict)
+
+    def of(
+        self, spec: StreamSpec, app: Application | None, ended: Sequence[Application]
+    ) -> tuple[bool | NotChecked, tuple[str, ...]]:
+        """Return whether the running application's folder is there, and those that ended applications left."""
+        there = self._is_there(spec, app) if app else True
+        left = [folder for one in ended for folder in self._folders(spec, one) if self._has(folder) is True]
+        return there, tuple(left)
+
+    def _is_there(self, spec: StreamSpec, app: Application) -> bool | NotChecked:
+        answers = [self._has(folder) for folder in self._folders(spec, app)]
+        return True if True in answers else next((one for one in answers if isinstance(one, NotChecked)), False)
+
+    def _folders(self, spec: StreamSpec, app: Application) -> tuple[str, ...]:
+        return tuple(engine_of(spec).leftovers(app, self.session.cluster, spec))
+
+    def _has(self, folder: str) -> bool | NotChecked:
+        parent, _, name = folder.rpartition("/")
+        if parent not in self._listed:
+            right = f"the right to list {parent}"
+            self._listed[parent] = try_ask(f"the folders in {parent}", lambda: self.session.hdfs.names(parent), right)
+        names = self._listed[parent]
+        return names if isinstance(names, NotChecked) else name in names
+
 
 log = logging.getLogger(__name__)
 
@@ -198,3 +246,42 @@ class StreamExaminer:
 
 def _object_stores(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({found for text in texts for found in _OBJECTS.findall(text)}))
+
+
+def driver_facts(session: ClusterSession, applications: Iterable[str]) -> Mapping[str, DriverFacts | NotChecked]:
+    """Return what each application's driver shows behind the ResourceManager's proxy, by the application's id.
+
+    Nothing raises: each may be missing by itself.
+    """
+    ids = list(applications)
+    server = try_ask("the active ResourceManager", session.yarn.active) if ids else ""
+    if isinstance(server, NotChecked):
+        return dict.fromkeys(ids, server)
+    threads = ThreadPoolExecutor(_THREADS)
+    try:
+        questions = {each: threads.submit(_driver, session, server, each) for each in ids}
+        wait(questions.values(), timeout=_ALL)
+        return {each: _answer(question) for each, question in questions.items()}
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _answer(question: Future[DriverFacts | NotChecked]) -> DriverFacts | NotChecked:
+    return question.result() if question.done() else NotChecked(_WHAT, f"drivers did not answer within {_ALL:.0f}s")
+
+
+def _driver(session: ClusterSession, server: str, application: str) -> DriverFacts | NotChecked:
+    def read() -> DriverFacts:
+        with closing(SparkPages(server, application, session.identity, session.cluster.tls, _ONE)) as pages:
+            return _facts(application, pages.environment())
+
+    return try_ask(_WHAT, read, _TO_VIEW)
+
+
+def _facts(application: str, environment: SparkEnvironment) -> DriverFacts:
+    jars, who = jar_versions(environment.jars), f"the driver of {application}"
+    origin = f"the environment of {application}"
+    conf: EffectiveConf | NotChecked = NotChecked("its Hadoop configuration", f"{who} does not show it: Spark 3 does")
+    if environment.hadoop is not None:
+        conf = EffectiveConf(who, {key: Property(value, origin) for key, value in environment.hadoop.items()})
+    return DriverFacts(application, environment.properties, conf, jars, hadoop_of(jars, f"the class path of {who}"))

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import TypeVar
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease import Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.commands import (
+from airflow_kstream.policy.leases.file_recovery import (
     CheckHealth,
     Command,
     JudgeMore,
@@ -25,9 +25,9 @@ from airflow_kstream.policy.leases.commands import (
 )
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.observer import RecoveryObserver
-from airflow_kstream.policy.leases.progress import RecoveryProgress
+from airflow_kstream.policy.leases.outcomes import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
-from airflow_kstream.supervise.leases.tools import TargetSource, Tools
+from airflow_kstream.supervise.leases.session import TargetSource, Tools
 
 Answer = TypeVar("Answer")
 # A killed run leaves at most this many intents without a result and without a request to the NameNode.

@@ -15,12 +15,11 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.clusters.authors import AUDIT_FOLDER
 from airflow_kstream.model.clusters.hdfs_path import is_below
-from airflow_kstream.model.clusters.own_folders import AUDIT_FOLDER
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease import HolderLiveness
-from airflow_kstream.model.leases.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.leases.lease import OUTCOME_MEANS, HolderLiveness, Outcome, Recovery, Target
 from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder
 from airflow_kstream.supervise.leases.own_files import OwnFiles

@@ -13,21 +13,17 @@ from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease import HolderKnowledge, LeaseRules, Search
-from airflow_kstream.model.leases.lease_recovery import Recovery
+from airflow_kstream.model.leases.lease import HolderKnowledge, LeaseRules, Recovery, Search
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.findings import Survey
-from airflow_kstream.supervise.leases.flink_valid_length import ValidLengths
 from airflow_kstream.supervise.leases.holders import HolderProbe, foresee, withhold
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.judging import Judging, next_look
-from airflow_kstream.supervise.leases.plan import ApprovalRules, Approvals, Intent
-from airflow_kstream.supervise.leases.session import LeaseSession
+from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Intent, Judging, next_look
+from airflow_kstream.supervise.leases.session import LeaseSession, Tools
 from airflow_kstream.supervise.leases.survey import Surveyor
-from airflow_kstream.supervise.leases.tools import Tools
-from airflow_kstream.supervise.leases.visible_length import MeasuredStates
+from airflow_kstream.supervise.leases.visible_length import MeasuredStates, ValidLengths
 
 # When a file is requested, its state is no older than it takes to measure this many files.
 _MEASURED_AT_ONCE = 250

@@ -19,7 +19,7 @@ from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, 
 from airflow_kstream.model.leases.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
-from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
+from airflow_kstream.supervise.leases.judging import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.recover import Backend, RecoverySettings
 
 _ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)

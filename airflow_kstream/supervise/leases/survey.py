@@ -1,30 +1,78 @@
-"""A scan of the open files below a folder: listed, measured, remembered and judged. It touches no lease."""
+"""A scan of the open files below a folder: listed, measured, remembered and judged. It touches no lease.
+
+The history of open files, kept in `state_dir` between runs: one file for each HDFS user that scans.
+"""
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import TypeAdapter
 
 from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
-from airflow_kstream.model.clusters.own_folders import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.leases.lease import (
-    Attribution,
-    HolderStatus,
-    LeaseRules,
-    Search,
-)
+from airflow_kstream.model.leases.lease import Attribution, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.policy.leases.judgement import matches
-from airflow_kstream.supervise.clusters.own_folder import passed_over
+from airflow_kstream.supervise.clusters.own_folder import make_own_folder, passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey, judged_finding
-from airflow_kstream.supervise.leases.scan_history import ScanHistory
+from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.visible_length import VisibleLengths
+
+_SIGHTINGS = "sightings.json"
+_VERSION: Literal[2] = 2
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The file's content."""
+
+    version: Literal[2]
+    files: list[FileHistory]
+
+
+_WRITTEN: TypeAdapter[_Written] = TypeAdapter(_Written)
+
+
+class ScanHistory:
+    """The memory of one HDFS user. The newest writer wins: a lost entry only costs another scan.
+
+    What somebody else wrote in its place is as if it were not there; `tell` hears of it.
+    """
+
+    def __init__(self, hdfs: Hdfs, folder: str, tell: Callable[[str], None] = lambda line: None) -> None:
+        self._hdfs = hdfs
+        self._files = OwnFiles(hdfs, tell)
+        self._folder = folder
+        self._path = f"{folder}/{_SIGHTINGS}"
+
+    def load(self) -> dict[str, FileHistory]:
+        """Return the history by path. Unreadable content is dropped: that costs two more scans and never a file."""
+        if all(file.name != _SIGHTINGS for file in self._files.list(self._folder)):
+            return {}
+        try:
+            written = _WRITTEN.validate_json(self._files.text(self._path))
+        except (NotFound, ValueError):
+            return {}
+        return {history.file.path: history for history in written.files}
+
+    def save(self, history: Iterable[FileHistory]) -> None:
+        draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
+        make_own_folder(self._hdfs, self._folder, "750")
+        content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True)
+        self._hdfs.write(draft, content, permission="640")
+        self._hdfs.rename_over(draft, self._path)
+
 
 # Files are measured so many at a time: the second look at the first ones need not wait for the first at the last ones.
 _BATCH = 250

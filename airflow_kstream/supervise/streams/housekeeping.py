@@ -9,13 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.clusters.orders import order_of
-from airflow_kstream.model.clusters.own_folders import AUDIT_FOLDER, FolderKind
+from airflow_kstream.model.clusters.authors import AUDIT_FOLDER, FolderKind, order_of
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.streams.event import is_told_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
-from airflow_kstream.model.streams.told import is_told_of
 from airflow_kstream.policy.streams.housekeeping import (
     Cleaning,
     FolderFacts,
@@ -35,7 +34,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.ownership import Reader
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
-from airflow_kstream.supervise.streams.folder.past_ends import RECORDS_KEPT
+from airflow_kstream.supervise.streams.folder.memory import RECORDS_KEPT
 from airflow_kstream.supervise.streams.folder.registry import stream_ids
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
+from airflow_kstream.clients.hdfs.token_mint import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.declared import read, written
@@ -27,7 +27,7 @@ from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
-from airflow_kstream.supervise.streams.look.claim_facts import completed
+from airflow_kstream.supervise.streams.look.watched_claim import completed
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 _SOURCES = ("file", "stream", "application")

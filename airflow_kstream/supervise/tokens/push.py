@@ -21,17 +21,14 @@ from airflow_kstream.model.clusters.allow import Allow, covers
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, TooEarly, Unavailable
-from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
-from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials, credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, DelegationToken, Token
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.policy.streams.restart.allowed import words
-from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
-from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
-from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import unproven
+from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at, unproven
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.restart.token_pushes import push_of, record_push
 

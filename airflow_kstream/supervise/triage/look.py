@@ -1,23 +1,268 @@
-"""One look at logs, as a person or a task requests it."""
+"""One look at logs, as a person or a task requests it.
+
+The catalogue of signatures: the package's own files, and those of an operator after them.
+
+The logs of an application of a cluster: of its live containers, or as YARN aggregated them, and YARN's own words.
+
+The bytes of one aggregated log on HDFS: read before they are needed, from DataNodes themselves where that can be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import cache, partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
+from airflow_kstream.clients.hdfs.native import NativeReads
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.clients.local.log_files import files_below
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.formats.aggregated_logs import aggregated_files
+from airflow_kstream.model.log_scan.chunks import ReadAt
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.logs.diagnosis import Diagnosis
-from airflow_kstream.model.logs.signature import Catalogue
-from airflow_kstream.model.streams.kept_generation import NOTHING_KEPT, KeptGeneration
+from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
+from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration
+from airflow_kstream.policy.triage.causes import TriagePolicy
+from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.application import triage_application
-from airflow_kstream.supervise.triage.catalogue import catalogue_with
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import THREADS, scanner_of, triage_path, why_unread
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
+
+# Takes a path, an offset and a number of bytes.
+ReadPart = Callable[[str, int, int], bytes]
+# In bytes, of one request; and how many of them are in flight or in memory.
+_BLOCK, _BLOCKS = 8 << 20, 4
+
+
+class NativeFirst:
+    """Parts of files, read natively, if at all, until that fails once; WebHDFS goes on at the same place.
+
+    A host may reach the DataNodes' web ports alone, and a cluster's conf folder may be an old one.
+    """
+
+    def __init__(self, native: ReadPart | None, web: ReadPart) -> None:
+        self._native, self._web = native, web
+
+    def read_part(self, path: str, at: int, size: int) -> bytes:
+        if native := self._native:
+            try:
+                return native(path, at, size)
+            except KstreamError:
+                self._native = None
+        return self._web(path, at, size)
+
+
+def reads_of(session: ClusterSession) -> NativeFirst:
+    """Return how this session reads whole files. Raises while reading as Hdfs does."""
+    try:
+        native = NativeReads(session.cluster, session.identity).read_part
+    except InvalidInput:
+        native = None
+    return NativeFirst(native, session.hdfs.read_part)
+
+
+@contextmanager
+def opened_log(reads: NativeFirst, path: str, length: int) -> Iterator[ReadAt]:
+    """Open a log for one reader, which goes forward most of the time."""
+    with ThreadPoolExecutor(_BLOCKS) as threads:
+        try:
+            yield ReadAhead(partial(reads.read_part, path), length, threads).read_at
+        finally:
+            # What was not begun; the end of the block waits for the rest.
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+class ReadAhead:
+    """A file in blocks: while one is used, the following ones are read. No others are kept."""
+
+    def __init__(
+        self, read_at: ReadAt, length: int, threads: ThreadPoolExecutor, block: int = _BLOCK, blocks: int = _BLOCKS
+    ) -> None:
+        self._read_at, self._length, self._threads = read_at, length, threads
+        self._block, self._blocks = block, blocks
+        self._read: dict[int, Future[bytes]] = {}
+
+    def read_at(self, at: int, size: int) -> bytes:
+        """Return `size` bytes, fewer at the end of the file."""
+        end = min(at + size, self._length)
+        numbers = range(at // self._block, -(-end // self._block))
+        return b"".join(self._part(number, at, end) for number in numbers)
+
+    def _part(self, number: int, at: int, end: int) -> bytes:
+        begin = number * self._block
+        self._want(number)
+        return self._read[number].result()[max(at - begin, 0) : end - begin]
+
+    def _want(self, first: int) -> None:
+        last = -(-self._length // self._block)
+        wanted = range(first, min(first + self._blocks, last))
+        self._read = {number: self._read.get(number) or self._request(number) for number in wanted}
+
+    def _request(self, number: int) -> Future[bytes]:
+        begin = number * self._block
+        return self._threads.submit(self._read_at, begin, min(self._block, self._length - begin))
+
+
+# The files that Spark, Flink and MapReduce write in their containers.
+_NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")
+_DIAGNOSTICS = "diagnostics of YARN"
+
+
+@dataclass(frozen=True)
+class LogLimits:
+    """The limits of a look without Spark: containers and seconds for each, where they live; bytes, where they ended."""
+
+    containers: int = 40
+    seconds: float = 10.0
+    size: int = 4 << 30
+
+
+@dataclass
+class _Scanned:
+    scanner: Scanner
+    logs: list[ScannedLog] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def add(self, name: str, blocks: Iterator[bytes]) -> None:
+        self.logs.append(ScannedLog(name, self.scanner.scan(blocks, THREADS)))
+
+
+def triage_application(
+    session: ClusterSession,
+    application_id: str,
+    catalogue: Catalogue,
+    zone: tzinfo | None = None,
+    policy: TriagePolicy | None = None,
+    limits: LogLimits | None = None,
+    kept: KeptGeneration = NOTHING_KEPT,
+) -> Diagnosis:
+    """Judge an application by YARN's diagnostics and the logs that can be read of it now.
+
+    While it runs these are the last 10 MB of each file of its containers, and its logs on HDFS once it has ended, or
+    those `kept` by its supervisor. What can't be read is named in the verdict. One that its supervisor stopped has not
+    failed, unless its logs show a cause.
+
+    Raises NotFound: when the ResourceManager doesn't know it. Raises Denied, Unavailable: when nothing can be read.
+    """
+    limits = limits or LogLimits()
+    app = session.yarn.application(application_id)
+    scanned = _Scanned(scanner_of(catalogue))
+    if app.alive:
+        _scan_live(session, app, scanned, limits)
+    else:
+        _scan_ended(session, app, scanned, limits, kept)
+    if app.diagnostics and not app.succeeded and not kept.stopped:
+        scanned.add(_DIAGNOSTICS, iter([app.diagnostics.encode()]))
+    if not scanned.logs and not kept.stopped:
+        raise NotFound("; ".join(scanned.unread) or "it has no logs", tried=f"read the logs of {application_id}")
+    verdict = diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread, runs=app.alive)
+    return as_stopped(verdict, kept.stopped) if kept.stopped else verdict
+
+
+def _scan_live(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:
+    """Read the ends of what runs: the master first, whose container has the lowest id."""
+    containers = session.yarn.live_containers(app.id)
+    _scan_containers(session, containers[: limits.containers], scanned, limits)
+    if more := len(containers) - limits.containers:
+        scanned.unread += [f"{more} further containers"] if more > 0 else []
+
+
+def _scan_ended(
+    session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits, kept: KeptGeneration
+) -> None:
+    """Read what was aggregated; where nothing was, what was kept, or what the driver's NodeManager may have still."""
+    left = limits.size
+    try:
+        logs, reads = ContainerLogs(session.cluster, session.identity), reads_of(session)
+        for path, file in logs.aggregated_nodes(session.hdfs, app.id, app.user):
+            if file.length > left:
+                scanned.unread.append(f"{path}: it has {file.length} bytes, which is a job for Spark")
+                continue
+            left -= file.length
+            _scan_aggregated(reads, path, file, scanned)
+    except KstreamError as error:
+        scanned.unread.append(f"its aggregated logs: {error.without_advice}")
+    scanned.unread += kept.unread
+    if not scanned.logs:
+        for path, text in kept.logs.items():
+            scanned.add(path, iter([text.encode()]))
+    driver = LoggedContainer.of_link(app.logs_url)
+    if driver and not scanned.logs:
+        _scan_containers(session, (driver,), scanned, limits)
+
+
+def _scan_aggregated(reads: NativeFirst, path: str, file: FileStatus, scanned: _Scanned) -> None:
+    """Read one file. Raises Unavailable: when HDFS is away, which concerns the others, too."""
+    try:
+        with opened_log(reads, path, file.length) as read_at:
+            for log in aggregated_files(read_at, file.length):
+                scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
+    except Unavailable:
+        raise
+    except Exception as error:  # Whatever a file does to its reader: the others are read.
+        scanned.unread.append(f"{path}: {why_unread(error)}")
+
+
+def _scan_containers(
+    session: ClusterSession, containers: tuple[LoggedContainer, ...], scanned: _Scanned, limits: LogLimits
+) -> None:
+    logs = ContainerLogs(session.cluster, session.identity)
+    for container in containers:
+        try:
+            tails = logs.live_tails(container, _NAMES, MOST_BYTES, limits.seconds)
+        except KstreamError as error:
+            scanned.unread.append(f"{container.id}: {error.without_advice}")
+            continue
+        for name, tail in tails.items():
+            scanned.add(f"{container.id}/{name}", iter([tail.text.encode()]))
+            if tail.length > MOST_BYTES:
+                scanned.unread.append(f"{container.id}/{name}: all but the last {MOST_BYTES} of {tail.length} bytes")
+
+
+_FOLDER = "signatures"
+
+
+@cache
+def own_catalogue() -> Catalogue:
+    """Return the signatures of the package's files."""
+    signatures: dict[str, Signature] = {}
+    # A signature may name one of a later file.
+    for file in signature_files():
+        signatures |= signatures_in(file.read_text(encoding="utf-8"))
+    return Catalogue(signatures)
+
+
+def signature_files() -> list[Traversable]:
+    """Return the package's files in the order of their names."""
+    return sorted(files(__package__).joinpath(_FOLDER).iterdir(), key=lambda file: file.name)
+
+
+def catalogue_with(extensions: Iterable[Path] = ()) -> Catalogue:
+    """Return our signatures and those of these files: an id that they repeat replaces ours.
+
+    Raises InvalidInput: when a file can't be read, or a field in it is wrong; the message names the file.
+    """
+    catalogue = own_catalogue()
+    for path in extensions:
+        text = read_text(path)
+        try:
+            catalogue = catalogue.extended(text)
+        except InvalidInput as error:
+            raise InvalidInput(error.message, tried=f"read the signatures of {path}") from None
+    return catalogue
 
 
 @dataclass(frozen=True)

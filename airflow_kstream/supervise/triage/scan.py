@@ -1,16 +1,27 @@
-"""The quick look: logs of this host, scanned in this process and judged, without Spark."""
+"""The quick look: logs of this host, scanned in this process and judged, without Spark.
+
+The lives of delegation tokens, from the logs of a ResourceManager or NameNode on this host.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from datetime import tzinfo
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
-from airflow_kstream.clients.local.forks import in_forks, may_fork
-from airflow_kstream.clients.local.log_files import SMALLEST_PART, blocks_of, files_below, log_files, plain_parts
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.clients.local.log_files import (
+    SMALLEST_PART,
+    blocks_of,
+    files_below,
+    in_forks,
+    log_files,
+    may_fork,
+    plain_parts,
+)
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.kerberos.token_history import TokenHistory
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
 from airflow_kstream.model.logs.diagnosis import Diagnosis
@@ -19,6 +30,7 @@ from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE
+from airflow_kstream.policy.triage.token_history import TOKEN_LINES, token_histories
 from airflow_kstream.policy.triage.verdict import diagnose
 
 # For a log on this host.
@@ -101,3 +113,21 @@ def _scanned_part(file: Path, part: range, scanner: Scanner) -> list[Section]:
 def _named(path: Path) -> Iterator[tuple[Path, str]]:
     for file in files_below(path):
         yield file, str(file.relative_to(path)) if path.is_dir() else file.name
+
+
+def histories_in(path: Path, application: str | None = None, zone: tzinfo | None = None) -> tuple[TokenHistory, ...]:
+    """Return the tokens that the logs in a file or a folder tell of, all or those of one application.
+
+    Raises InvalidInput: when there is no log that can be read. Raises NotFound: when none tells of a token.
+    """
+    logs, _ = scanned_logs(path, _scanner())
+    found = token_histories(logs, application, zone)
+    if not found:
+        whose = f" of {application}" if application else ""
+        raise NotFound(f"no line tells of a token{whose}", tried=f"read the logs of {path}")
+    return found
+
+
+@cache
+def _scanner() -> Scanner:
+    return Scanner(TOKEN_LINES, HEAD)

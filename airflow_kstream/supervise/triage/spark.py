@@ -1,14 +1,20 @@
-"""Logs that are too many for one core: a Spark job scans them, here or on YARN, and the verdict is made here."""
+"""Logs that are too many for one core: a Spark job scans them, here or on YARN, and the verdict is made here.
+
+The files that the triage job takes along to the cluster.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import timedelta, tzinfo
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import airflow_kstream
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
@@ -17,12 +23,55 @@ from airflow_kstream.clients.spark_installations import client_defaults, known_i
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.model.logs.diagnosis import Diagnosis
+from airflow_kstream.model.logs.log_line import HEAD
 from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
-from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settings_of, write_engine, write_modules
+from airflow_kstream.supervise.triage.scan import patterns_of
+
+_PACKAGE = Path(airflow_kstream.__file__).parent
+# Where a container finds the archive; jobs/log_parts.py looks there.
+ENGINE_FOLDER = "kstream_engine"
+JOB = _PACKAGE / "jobs" / "triage.py"
+_MODULES = tuple(JOB.with_name(name) for name in ("log_parts.py", "log_reads.py"))
+_SCANNER = _PACKAGE / "model" / "log_scan"
+
+
+def write_modules(folder: Path) -> Path:
+    """Write the modules beside the job into one archive for --py-files."""
+    archive = folder / "triage.zip"
+    with ZipFile(archive, "w") as modules:
+        for module in _MODULES:
+            modules.write(module, module.name)
+        for file in sorted(_SCANNER.glob("*.py")):
+            modules.write(file, f"{_SCANNER.name}/{file.name}")
+    return archive
+
+
+def write_engine(folder: Path) -> Path | None:
+    """Write Hyperscan, as it is installed here, into an archive for --archives; None where it is not.
+
+    A worker of another version of Python can't load it, and uses Python's own engine.
+    """
+    found = find_spec("hyperscan")
+    if found is None or not found.submodule_search_locations:
+        return None
+    package = Path(found.submodule_search_locations[0])
+    archive = folder / "engine.zip"
+    with ZipFile(archive, "w") as engine:
+        for file in package.iterdir():
+            if file.suffix in {".py", ".so"}:
+                engine.write(file, f"{package.name}/{file.name}")
+    return archive
+
+
+def settings_of(catalogue: Catalogue) -> str:
+    """Return what the job looks for, as JSON."""
+    patterns = [astuple(each) for each in patterns_of(catalogue)]
+    return json.dumps({"patterns": patterns, "heads": HEAD, "titles": [title.name for title in TITLES]})
+
 
 # A worker reads one block of 8 MB after the other. By default glibc returns each to the kernel, which makes the next
 # one's pages again: a tenth of the job's time and more. These keep them (in bytes), in one arena for all threads.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_kstream.model.leases.lease import FileCondition
-from airflow_kstream.model.leases.lease_recovery import Outcome
-from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.model.leases.lease import FileCondition, Outcome
+from airflow_kstream.views.pages.kept import shown
 
 _STUCK = {condition.value for condition in FileCondition if condition.stuck}
 # Their holders lived: of what a writer has and did not flush, HDFS knows nothing.

@@ -1,11 +1,18 @@
-"""What tasks keep of a cluster's files, tickets and keytabs for its pages: the keys of the rows, and their content."""
+"""What tasks keep of a cluster's files, tickets and keytabs for its pages: the keys of the rows, and their content.
+
+Foreign text for pages: diagnostics, log lines, reasons and names of other programs and people.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
+
+from airflow_kstream.model.printable import printable_words
+from airflow_kstream.model.secrets import without_secrets
 
 FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
 # Open files of the last run, and runs before it.
@@ -31,3 +38,18 @@ def files_after(before: object, report: Mapping[str, Any], run: Mapping[str, Any
 def at(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Return what was found, with the time of it."""
     return {**found, "at": now.isoformat()}
+
+
+def shown(value: Any) -> Any:
+    """Return plain data whose texts show no secret and no control character. Markup stays: pages show text as text."""
+    if isinstance(value, str):
+        return _shown(value)
+    if isinstance(value, Mapping):
+        return {_shown(str(key)): shown(item) for key, item in value.items()}
+    return [shown(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+# The rows of a fleet say the same words hundreds of times.
+@lru_cache(maxsize=4096)
+def _shown(text: str) -> str:
+    return printable_words(without_secrets(text))

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.streams.event import WORDS, EventKind, Ledger
-from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.views.pages.fleet import StoredStream, row_of
-from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.views.pages.kept import shown
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_kstream.model.finding import Severity
-from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.views.pages.kept import shown
 
 _SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}
 

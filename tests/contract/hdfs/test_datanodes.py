@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
-from airflow_kstream.clients.hdfs.native_reads import NativeReads
+from airflow_kstream.clients.hdfs.native import NativeReads
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, NotFound, Unavailable

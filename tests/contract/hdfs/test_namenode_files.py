@@ -11,7 +11,7 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, Denied, NotFound
-from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
+from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.live.recovering import standby_first

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from airflow_kstream.model.streams.event import EndedEvent, EventKind
-from airflow_kstream.model.streams.generation_facts import Life
+from airflow_kstream.model.streams.generation import Life
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin
 from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of

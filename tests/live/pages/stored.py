@@ -22,8 +22,14 @@ from airflow_kstream.assets import asset_uri
 from airflow_kstream.dags.ids import control_id, fleet_id, stream_id
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
-from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.generation_facts import ClaimFacts, GenerationFacts, Progress, TokenFacts
+from airflow_kstream.model.streams.generation import (
+    ClaimFacts,
+    Desired,
+    DesiredState,
+    GenerationFacts,
+    Progress,
+    TokenFacts,
+)
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, row_of

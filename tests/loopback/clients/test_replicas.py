@@ -8,13 +8,11 @@ from typing import cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, Replicas
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
-from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
+from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc, Replicas
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.clients.rpc.connection import BrokenConnection, RpcConnection, Terms
-from airflow_kstream.clients.rpc.digest import LoginToken
-from airflow_kstream.clients.rpc.sasl import NoProtection, Protection
+from airflow_kstream.clients.rpc.sasl import LoginToken, NoProtection, Protection
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.formats.protobuf import delimited, encode
 from tests.simulated.hadoop_rpc import server_that_says

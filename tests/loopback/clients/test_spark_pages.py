@@ -14,7 +14,7 @@ from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.logs.thread_dump import Process, Thread
+from airflow_kstream.model.logs.container_log import Process, Thread
 from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")

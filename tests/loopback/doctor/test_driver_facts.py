@@ -11,8 +11,8 @@ import pytest
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor import driver_facts as module
-from airflow_kstream.supervise.doctor.driver_facts import driver_facts
+from airflow_kstream.supervise.doctor import stream_facts as module
+from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
 

@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.policy.streams.ends.after_end import how_it_ended
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.formats import read_ends, written_ends
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.look import driver_log
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler

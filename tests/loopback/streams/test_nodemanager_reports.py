@@ -19,8 +19,7 @@ import pytest
 
 from airflow_kstream.clients.whole_answer import at_most
 from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
-from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.containers import Containers, NodeVerdict
+from airflow_kstream.model.clusters.application import ApplicationState, Containers, NodeVerdict
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.streams.contract import stopped_marker
 from airflow_kstream.model.streams.generation import Desired, DesiredState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name, order_of
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, order_name, order_of
 from airflow_kstream.model.streams.contract import claim_file, generation_of_file, newest_claim, stop_marker
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.policy.streams.housekeeping import FolderFacts, cleaning, cleaning_of_orders

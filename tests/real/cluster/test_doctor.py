@@ -22,13 +22,13 @@ from airflow_kstream.model.clusters.cluster_facts import (
 )
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.doctor.baseline import without_accepted
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.policy.doctor.news import without_accepted
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.doctor.driver_facts import driver_facts
+from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import cluster_facts
+from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from tests.live import sleepers
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import await_that, cluster, rate_stream, submit_by_hand

@@ -9,7 +9,7 @@ from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.streams import await_that, look, rate_stream, reconciler
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.policy.streams.restart.reconcile import Mode

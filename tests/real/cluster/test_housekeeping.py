@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.stream import TicketCredentials

@@ -14,7 +14,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.leases.lease import Outcome, Recovery
 from tests.live.odd_names import ODD_NAMES
 from tests.live.recovering import Scene, hdfs_command, stuck, the_one
 from tests.live.writers import leave_open

@@ -18,12 +18,12 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.tools import Tools
+from airflow_kstream.supervise.leases.session import Tools
 from tests.live.recovering import Scene, outcomes, stuck, the_one
 from tests.live.streams import await_that
 from tests.live.writers import native_writer, pattern

@@ -13,18 +13,23 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.leases.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
-from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import (
+    FileCondition,
+    HolderKnowledge,
+    HolderLiveness,
+    HolderStatus,
+    Outcome,
+    Search,
+)
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.judging import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, RecoverySettings, recover_stuck_files
-from airflow_kstream.supervise.leases.scan_history import ScanHistory
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.leases.survey import Surveyor
+from airflow_kstream.supervise.leases.survey import ScanHistory, Surveyor
 from tests.live.recovering import HASTY, lease_session
 from tests.live.streams import await_that
 from tests.live.writers import (

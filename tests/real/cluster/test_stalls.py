@@ -15,16 +15,15 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.plan import Report
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.live.cli import cluster_file, ran
 from tests.live.faults.rows import ROWS_A_SECOND, Rows

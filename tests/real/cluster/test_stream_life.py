@@ -18,8 +18,8 @@ from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFai
 from airflow_kstream.model.logs.diagnosis import DiagnosisOutcome
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, TicketCredentials
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat
 from airflow_kstream.policy.streams.restart.reconcile import Mode
@@ -28,8 +28,7 @@ from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
-from airflow_kstream.supervise.triage.look import TriageLook
+from airflow_kstream.supervise.triage.look import TriageLook, own_catalogue
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import (
     BRISK_STOP,

@@ -19,7 +19,7 @@ import pytest
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.kerberos.fresh_token import credentials_file
+from airflow_kstream.model.kerberos.credentials_file import credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.contract import push_file, pushes, tokens_file
 from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec, TicketCredentials

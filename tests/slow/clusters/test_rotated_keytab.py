@@ -15,7 +15,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from airflow_kstream.cli.ticket_check import check
+from airflow_kstream.cli.tickets import check
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import RestartAborted
 from airflow_kstream.model.kerberos.keytab import FindingKind, LoginResult
@@ -28,7 +28,7 @@ from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import (

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from airflow_kstream.clients.rpc.digest import DigestLogin, LoginToken, digest
-from airflow_kstream.clients.rpc.sasl import NoProtection
+from airflow_kstream.clients.rpc.sasl import DigestLogin, LoginToken, NoProtection, digest
 
 OFFER = b'realm="default",nonce="a b\\"c",qop="auth",charset=utf-8,algorithm=md5-sess'
 TOKEN = LoginToken(b"identifier", b"password")

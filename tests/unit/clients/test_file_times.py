@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.file_times import file_time
+from airflow_kstream.model.clusters.hdfs_path import file_time
 
 CENTURY = timedelta(days=36525)
 

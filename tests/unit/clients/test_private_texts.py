@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.clients.local.private_texts import forget_text, keep_text, kept_text
+from airflow_kstream.clients.local.private import forget_text, keep_text, kept_text
 from airflow_kstream.model.errors import InvalidInput
 
 MOST = 1000

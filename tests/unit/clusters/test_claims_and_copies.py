@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.notify import NotifyPolicy
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

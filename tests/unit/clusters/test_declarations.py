@@ -13,11 +13,11 @@ from airflow_kstream.model.streams.declarations import (
     DeclarationFolder,
     KeptKind,
     KeptPolicies,
+    PolicyEdit,
     read_kept_policies,
     written_policies,
     written_streams,
 )
-from airflow_kstream.model.streams.policy_edit import PolicyEdit
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs

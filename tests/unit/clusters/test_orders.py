@@ -11,7 +11,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, LAST_OF_SUPERVISORS, LAST_OF_USERS, OrderFile, order_name
+from airflow_kstream.model.clusters.authors import (
+    ALL_STREAMS,
+    LAST_OF_SUPERVISORS,
+    LAST_OF_USERS,
+    OrderFile,
+    order_name,
+)
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.supervise.clusters.orders import ORDERS_KEPT, Orders
 from airflow_kstream.supervise.clusters.state_dir import StateDir

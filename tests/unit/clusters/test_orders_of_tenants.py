@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Phase

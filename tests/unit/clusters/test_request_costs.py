@@ -9,8 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, FolderKind, folder_name, order_name
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.look.watch import Watch

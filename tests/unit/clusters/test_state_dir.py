@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.state_dir import StateDir

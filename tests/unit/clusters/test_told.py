@@ -11,8 +11,15 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound, Unavailable
-from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
-from airflow_kstream.model.streams.told import ToldSubject, is_told_of, read_told, written_told
+from airflow_kstream.model.streams.event import (
+    EventKind,
+    LastingEvent,
+    Ledger,
+    ToldSubject,
+    is_told_of,
+    read_told,
+    written_told,
+)
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs

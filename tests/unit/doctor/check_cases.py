@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
     EffectiveConf,
@@ -16,7 +17,6 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StreamFacts,
 )
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
-from airflow_kstream.model.clusters.orders import OrderFile
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.kerberos.auth_to_local import short_name
+from airflow_kstream.model.kerberos.identity import short_name
 
 RULES = """
 RULE:[2:$1@$0](rm@EXAMPLE\\.COM)s/.*/yarn/

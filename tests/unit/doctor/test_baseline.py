@@ -10,7 +10,7 @@ import pytest
 from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
-from airflow_kstream.policy.doctor.baseline import without_accepted
+from airflow_kstream.policy.doctor.news import without_accepted
 
 TODAY = date(2026, 5, 10)
 CONCERNS = (Concern("orders", "it fails"), Concern("clicks", "it fails"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.bound_probe import told_bound
+from airflow_kstream.supervise.doctor.connection import told_bound
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 

@@ -7,7 +7,7 @@ from io import StringIO
 from rich.console import Console
 
 from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult
-from airflow_kstream.views.connection import probes_table
+from airflow_kstream.views.doctor import probes_table
 
 
 def test_a_narrow_table_folds_its_words_and_cuts_none() -> None:

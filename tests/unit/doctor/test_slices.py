@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.slices import in_slices
+from airflow_kstream.supervise.doctor.try_ask import in_slices
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 
 SESSION = session_of(SimHdfs(SimClock()), SimYarn(SimClock()))

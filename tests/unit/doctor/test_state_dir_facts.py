@@ -7,18 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, Supervisors
+from airflow_kstream.model.clusters.authors import (
+    ALL_STREAMS,
+    SUPERVISORS_FILE,
+    FolderKind,
+    Supervisors,
+    folder_name,
+    order_name,
+)
 from airflow_kstream.model.clusters.cluster_facts import StateDirFacts
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
 from airflow_kstream.model.finding import Finding
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.policy.state_dir import strange_entries
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.doctor.state_dir_facts import state_dir_facts
+from airflow_kstream.supervise.doctor.state_dir_use import state_dir_facts
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.doctor_facts import IN_ORDER

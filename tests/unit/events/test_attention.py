@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.event import EventKind
-from airflow_kstream.model.streams.heartbeat import Pulse
+from airflow_kstream.model.streams.plan import Blocked, Obstacle
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.events.attention import (
     UNSEEN,
     Look,

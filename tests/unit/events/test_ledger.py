@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.streams.event import WORDS, Event, EventKind, LastingEvent, Ledger, Trouble
-from airflow_kstream.policy.events.ledger import compare, joined
+from airflow_kstream.policy.events.bundles import compare, joined
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

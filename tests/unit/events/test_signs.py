@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.event import Event, EventKind, Ledger
-from airflow_kstream.model.streams.heartbeat import Pulse
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.policy.events.ledger import compare
+from airflow_kstream.model.streams.plan import Blocked, Obstacle
+from airflow_kstream.model.streams.stall import Pulse
+from airflow_kstream.policy.events.bundles import compare
 from airflow_kstream.policy.events.signs import OF_A_STREAM, Signs, known, troubles
 from tests.simulated.signs import (
     ABORTED,

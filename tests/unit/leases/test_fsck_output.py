@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from airflow_kstream.clients.hdfs.fsck_output import FsckReader, Standby
+from airflow_kstream.clients.hdfs.fsck import FsckReader, Standby
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from tests.simulated.open_files import ENDED, HEADER, HEALTHY, REPORTS, SIZES, read
 

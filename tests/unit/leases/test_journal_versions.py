@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease_recovery import Outcome
+from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 from tests.simulated.servers import SimClock, SimHdfs

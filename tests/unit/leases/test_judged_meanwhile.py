@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.leases.lease_recovery import Outcome, Target
+from airflow_kstream.model.leases.lease import Outcome, Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.clients.hdfs.last_replicas import last_replicas
+from airflow_kstream.clients.hdfs.namenode import last_replicas
 from airflow_kstream.model.formats.protobuf import Message, encode
 
 GROUP = -9_223_372_036_854_775_792

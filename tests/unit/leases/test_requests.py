@@ -9,14 +9,22 @@ import pytest
 
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
-from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, HolderStatus, Judgement
-from airflow_kstream.model.leases.lease_recovery import FileChange, Outcome, Recovery
+from airflow_kstream.model.leases.lease import (
+    Attribution,
+    Decision,
+    FileChange,
+    FileCondition,
+    HolderStatus,
+    Judgement,
+    Outcome,
+    Recovery,
+)
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
-from airflow_kstream.supervise.leases.plan import AllowedPath, Intent
+from airflow_kstream.supervise.leases.judging import AllowedPath, Intent
 from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport
 from airflow_kstream.supervise.leases.requests import (
     LimitsName,

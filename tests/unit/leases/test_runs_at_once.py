@@ -12,7 +12,7 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.scan_history import ScanHistory
+from airflow_kstream.supervise.leases.survey import ScanHistory
 from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER, MINUTE = "/kstream/leases.me", timedelta(minutes=1)

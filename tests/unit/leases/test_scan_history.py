@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.supervise.leases.scan_history import ScanHistory
+from airflow_kstream.supervise.leases.survey import ScanHistory
 from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER, FILE = "/kstream/leases.me", "/kstream/leases.me/sightings.json"

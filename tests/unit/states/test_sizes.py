@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
-from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted, size
+from airflow_kstream.policy.states.due import DETAIL, VERDICT, fitted, size
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STALLED = StoredProgress("stalled")

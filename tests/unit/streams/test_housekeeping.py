@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.cli import main
-from airflow_kstream.clients.local.declared_names import declared_names
+from airflow_kstream.clients.local.regular_files import declared_names
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
-from airflow_kstream.model.streams.event import Ledger
+from airflow_kstream.model.streams.event import Ledger, ToldSubject
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.told import ToldSubject
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun

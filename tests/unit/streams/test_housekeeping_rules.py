@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, order_name
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, order_name
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import (
     ended_file,

@@ -9,7 +9,7 @@ from threading import Barrier, Event
 import pytest
 
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
-from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
+from airflow_kstream.supervise.tickets.renewal import RealmCircuitBreaker
 
 
 def ask(realms: RealmCircuitBreaker, principal: str, answer: type[KstreamError] | None) -> None:

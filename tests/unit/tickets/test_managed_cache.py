@@ -14,9 +14,14 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
-from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.managed import CacheCondition, ManagedTicket, read_cache
-from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, _renew_one, renew_all, ticket_status
+from airflow_kstream.supervise.tickets.renewal import (
+    RealmCircuitBreaker,
+    RenewalOutcome,
+    _renew_one,
+    renew_all,
+    ticket_status,
+)
 from tests.simulated.tickets import write_cache
 
 ME, YOU = "me@NOWHERE.TEST", "you@NOWHERE.TEST"

@@ -15,7 +15,7 @@ from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
-from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.policy.events.attention import MOST
-from airflow_kstream.policy.events.token_attention import WatchedToken, token_hands
+from airflow_kstream.policy.events.attention import MOST, WatchedToken, token_hands
 from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

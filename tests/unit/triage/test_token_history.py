@@ -11,7 +11,7 @@ import pytest
 from airflow_kstream.cli import main
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.kerberos.token_history import TokenEventKind
-from airflow_kstream.supervise.triage.token_history import histories_in
+from airflow_kstream.supervise.triage.scan import histories_in
 
 WRITER = "org.apache.hadoop.yarn.server.resourcemanager.security.DelegationTokenRenewer"
 APP, OTHER = "application_1700000000001_0042", "application_1700000000001_0043"

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.views.pages.actions import offered
+from airflow_kstream.views.pages.fleet import offered
 from tests.unit.views.test_fleet_page import HOUR, NOW, STATE
 
 RUNNING = replace(STATE, desired=Desired())

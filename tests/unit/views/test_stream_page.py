@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.streams.event import EndedEvent, EventKind, Ledger
-from airflow_kstream.model.streams.generation_facts import Life, Progress
+from airflow_kstream.model.streams.generation import Life, Progress
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import StoredStream
 from airflow_kstream.views.pages.kept import files_after

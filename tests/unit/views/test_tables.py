@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.printable import without_passwords
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.plan import Phase, Settled
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.token_push import RefreshStatus
 from airflow_kstream.supervise.streams.look.verdict import CredentialVerdict, PastVerdict, ProgressVerdict, Verdict
 from airflow_kstream.views.streams import streams_table

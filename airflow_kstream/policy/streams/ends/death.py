@@ -3,18 +3,23 @@
 The ResourceManager calls an application ended when it has ordered its containers to be killed, or has not heard from
 its driver for a while. Neither says that the processes are gone: a driver that only YARN lost plans new batches for as
 long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms).
+
+The lives of a stream's generations, told by their claims and by the record of ends that nobody planned.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import zip_longest
 
-from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.clusters.application import Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
-from airflow_kstream.model.streams.generation import Claim, Missing, Position
+from airflow_kstream.model.streams.generation import Claim, Life, Missing, Position
+from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.looks import Looks, Sign, SignKind
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Refuse, Wait
@@ -157,3 +162,27 @@ def _waiting_for(needed: timedelta, containers: Containers | None, lost: NodeRep
         return f"{lost}: its driver may run for twice the expiry of an ApplicationMaster"
     doubt = f"; {containers.driver}" if containers else ""
     return f"the checkpoint must be silent for {format_duration(needed)}{doubt}"
+
+
+def lives(claims: Sequence[Claim], ends: Sequence[PastEnd], stops: Mapping[int, str]) -> tuple[Life, ...]:
+    """Return a life for each claim, oldest first. `stops` are the reasons for which generations were asked to stop.
+
+    A generation that no end is recorded of was replaced: it ended, at the latest, when its successor was claimed.
+    """
+    recorded = {end.generation: end for end in ends}
+    return tuple(
+        _life(claim, after, recorded.get(claim.generation), stops.get(claim.generation, ""))
+        for claim, after in zip_longest(claims, claims[1:])
+    )
+
+
+def _life(claim: Claim, after: Claim | None, end: PastEnd | None, stop: str) -> Life:
+    life = Life(
+        claim.generation, claim.claimed_at, claim.claimed_by, claim.reason, claim.adoption.application is not None
+    )
+    if end is not None:
+        words = f"{end.cause}; killed by {end.killed_by}" if end.killed_by else end.cause
+        return replace(life, ended=end.at, end=words, planned=False)
+    if after is None:
+        return replace(life, end=stop)
+    return replace(life, ended=after.claimed_at, end=stop or after.reason)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_kstream.model.logs.error_text import without_variables
+from airflow_kstream.model.logs.log_line import without_variables
 from airflow_kstream.model.streams.generation_end import EndKind, GenerationEnd
 
 _TOKEN_KINDS = (

@@ -1,4 +1,11 @@
-"""The moment at which a generation's credentials stop serving it (Algorithm A), and when to act before that."""
+"""The moment at which a generation's credentials stop serving it (Algorithm A), and when to act before that.
+
+Which generations leave no aggregated logs, and from when.
+
+A NodeManager aggregates with the tokens of the application's first container (AppLogAggregatorImpl), and nobody
+replaces those: neither YARN nor Spark with a keytab. Once they ended, it says "Skip log upload" and deletes the files.
+Only a ResourceManager with proxy-user privileges hands it others (YARN-2704).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +19,11 @@ from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.horizon.jitter import spread
-from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
+from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives, last_round
 from airflow_kstream.policy.streams.horizon.refresh import Refresh
-from airflow_kstream.policy.streams.horizon.renewal_readings import last_round
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
+from airflow_kstream.policy.streams.horizon.start_pacing import spread
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than a dispute over one.
 _FORCE_SHARE = 0.1
@@ -231,3 +237,25 @@ def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, 
     force = end.hard - min(policy.force_margin, life * _FORCE_SHARE)
     plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * spread(claim.nonce))
     return force, min(plan, force)
+
+
+def logs_end(policy: RestartPolicy, claim: Claim | None, *, renewed: bool, privileged: bool) -> datetime | None:
+    """Return from when an end of the claim's generation leaves no aggregated logs, by the tokens of its launch.
+
+    None if that never comes, or is not known. `renewed` is whether the ResourceManager renews those tokens,
+    `privileged` whether it makes others. Nodes that a job with a keytab reached later aggregate for longer.
+    """
+    issue = issued_at(claim, policy) if claim else None
+    lifetimes = claim.credentials.lifetimes if claim else None
+    if claim is None or lifetimes is None or issue is None or privileged:
+        return None
+    return issue + (lifetimes.max_lifetime if renewed else lifetimes.renew_interval)
+
+
+def must_be_fetched(policy: StopPolicy, ends: datetime | None, now: datetime) -> bool:
+    """Return whether the logs of a generation that is stopped now could be lost before it has ended."""
+    return ends is not None and now + _longest_stop(policy) >= ends
+
+
+def _longest_stop(policy: StopPolicy) -> timedelta:
+    return policy.marker_grace + policy.quiescent_wait + policy.signal_grace + policy.kill_wait

@@ -3,15 +3,31 @@
 The ResourceManager renews what it has a TokenRenewer for, until the token's max date (DelegationTokenRenewer): those of
 every HDFS, and of a KMS. Nobody can renew HBase's. Hive's has a renewer's name in it, but none in the ResourceManager:
 it ends after one renew interval, which only the metastore knows. Kafka's has no date at all.
+
+The readings of a driver's log for its rounds of new tokens: when they are due, and what they show.
+
+A round comes at a share of that interval after the one before. The log names the time of the next one; until it was
+read, rounds are counted from the start of the application. Who begins to watch a fleet reads its logs over six minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, KMS_TOKEN
-from airflow_kstream.model.streams.launch_token import LaunchToken
+from airflow_kstream.model.streams.horizon import LastRound, LaunchToken, TokenRound
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.start_pacing import spread
+
+# A round takes seconds; with a renew interval of minutes, a share of that.
+_SETTLES, _SETTLES_SHARE = timedelta(minutes=6), 0.05
+# How many times `_SETTLES` after a round its log is read, as long as it does not show it.
+_TIMES = (1, 2, 4)
+
 
 HBASE, HIVE, KAFKA = "HBASE_AUTH_TOKEN", "HIVE_DELEGATION_TOKEN", "KAFKA_DELEGATION_TOKEN"
 _RENEWED = {HDFS_TOKEN, KMS_TOKEN}
@@ -64,3 +80,68 @@ def counts_filesystem(authority: str, tokens: tuple[LaunchToken, ...]) -> bool:
     host, _, port = authority.partition(":")
     services = {f"ha-hdfs:{authority}", f"{host}:{port or _PORT}"}
     return any(token.is_hdfs and token.service in services and known_life(token) for token in tokens)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The next reading of the log of one `driver`, named by its claim and container: at `at`, after `tries` others that
+    did not show the round that was due at `round_at`.
+
+    `step` is the time between two rounds, `settles` the unit of waits.
+    """
+
+    driver: str
+    at: datetime
+    round_at: datetime
+    step: timedelta
+    settles: timedelta
+    tries: int = 0
+
+
+def due(observation: Observation, before: Reading | None, *, at_once: bool) -> Reading | None:
+    """Return the next reading of the stream's log; None if the stream makes no tokens, or its rounds can't be timed."""
+    claim, app, now = observation.claim, observation.current, observation.now
+    if claim is None or claim.credentials.lifetimes is None or not isinstance(claim.spec, StreamSpec):
+        return None
+    if app is None or app.state is not ApplicationState.RUNNING or app.started is None:
+        return None
+    if claim.generation != observation.generation or not claim.spec.credentials.renews_itself:
+        return None
+    driver = f"{claim.nonce} {app.logs_url}"
+    if before is not None and before.driver == driver:
+        return before
+    interval = claim.credentials.lifetimes.renew_interval
+    settles = min(_SETTLES, interval * _SETTLES_SHARE)
+    later = settles * (0.0 if at_once else spread(claim.nonce))
+    first = app.started + settles
+    at = now if at_once else max(now + later, first)
+    return Reading(driver, at, app.started, interval * observation.credentials.renewal_ratio, settles)
+
+
+def after_reading(reading: Reading, rounds: tuple[TokenRound, ...], now: datetime) -> Reading:
+    """Return the reading that follows one that showed these rounds."""
+    newest = rounds[-1] if rounds else None
+    if newest is not None and not newest.is_last and newest.at + newest.delay > now:
+        return _of_round(reading, newest.at + newest.delay)
+    return after_failure(reading, now)
+
+
+def after_failure(reading: Reading, now: datetime) -> Reading:
+    """Return the reading that follows one that showed nothing new: again for the same round, or for the next one."""
+    again = reading.tries + 1
+    if again < len(_TIMES):
+        return replace(reading, at=now + reading.settles * (_TIMES[again] - _TIMES[again - 1]), tries=again)
+    passed = max(0, (now - reading.round_at) // reading.step)
+    return _of_round(reading, reading.round_at + (passed + 1) * reading.step)
+
+
+def last_round(rounds: tuple[TokenRound, ...]) -> LastRound | None:
+    """Return the round after which none will come, None if another one is scheduled, or no round is known."""
+    if not rounds or not rounds[-1].is_last:
+        return None
+    before = rounds[-2] if len(rounds) > 1 else None
+    return LastRound(rounds[-1].at, before.tokens_end if before else None)
+
+
+def _of_round(reading: Reading, round_at: datetime) -> Reading:
+    return replace(reading, at=round_at + reading.settles * _TIMES[0], round_at=round_at, tries=0)

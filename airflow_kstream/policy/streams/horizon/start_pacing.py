@@ -2,10 +2,13 @@
 
 After a freeze, hundreds may be due at once. Each start takes a worker, a spark-submit and containers; and a stream
 that dies soon must not wait behind one that has days. All times are seconds by one clock of the watcher's own.
+
+The spread of one moment over a thousand generations, the same for every program that computes it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -82,3 +85,8 @@ class Turns:
         if ours is None:
             return 0
         return sum((one.deadline, name) < (ours.deadline, stream) for name, one in self.waiting.items())
+
+
+def spread(nonce: str) -> float:
+    """Return a number in [0, 1) for the generation whose claim has this nonce."""
+    return int.from_bytes(hashlib.sha256(nonce.encode()).digest()[:4], "big") / 2**32

@@ -9,10 +9,9 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Claim, Missing, Position
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.looks import Looks, Sign, SignKind
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream_policies import FailurePolicy, HeartbeatPolicy
 from airflow_kstream.policy.streams.checkpoint.positions import changes
 

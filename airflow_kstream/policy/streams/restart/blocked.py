@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import Phase, Refuse, Settled, Step, Stop
+from airflow_kstream.model.streams.plan import Blocked, Obstacle, Phase, Refuse, Settled, Step, Stop
 from airflow_kstream.policy.streams.ends.after_end import recorded_end
 from airflow_kstream.policy.streams.pulse.blindness import backoff
 

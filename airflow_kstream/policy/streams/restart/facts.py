@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import EVIDENCE_FOLDER
-from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.generation_facts import ClaimFacts, GenerationFacts, Progress, TokenFacts
+from airflow_kstream.model.streams.generation import Claim, ClaimFacts, GenerationFacts, Progress, TokenFacts
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec

@@ -18,8 +18,8 @@ from airflow_kstream.model.streams.generation import Age, Claim, DesiredState, M
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.looks import Looks, SignKind
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.persisted_spec import Change
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
-from airflow_kstream.model.streams.spec_fingerprint import Change
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.checkpoint.positions import position_doubt
 from airflow_kstream.policy.streams.ends.after_end import (
@@ -34,10 +34,8 @@ from airflow_kstream.policy.streams.ends.death import Dead, death, ran, unwritte
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, refresh_of
-from airflow_kstream.policy.streams.restart.former_spec import words_of
-from airflow_kstream.policy.streams.restart.freeze import held_by_freeze
-from airflow_kstream.policy.streams.restart.held import left_as
-from airflow_kstream.policy.streams.restart.spec_change import DECLARED_SPEC_CHANGED, SpecChange
+from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, SpecChange, words_of
+from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as
 
 # The states in which a stream is as it should be, and what an ended generation left is looked after.
 _TIDY = {Phase.RUNNING, Phase.STOPPED}

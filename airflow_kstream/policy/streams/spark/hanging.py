@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from airflow_kstream.model.logs.thread_dump import DumpRound, Hanging, Stillness, Thread, ThreadDump
+from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Stillness, Thread, ThreadDump
 
 # Executor.TaskRunner and StreamExecution name their threads so.
 _TASK = re.compile(r"Executor task launch worker for (?P<task>task .*)")

@@ -1,4 +1,7 @@
-"""The words of one spark-submit in cluster mode, each with its origin. This module knows nothing about streams."""
+"""The words of one spark-submit in cluster mode, each with its origin. This module knows nothing about streams.
+
+What becomes of a client's own spark-defaults.conf where secrets go to it through a properties file.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
+from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import (
     Deploy,
     KeytabCredentials,
@@ -15,6 +20,11 @@ from airflow_kstream.model.streams.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.streams.submission import Argument, Origin, SparkDefaults, Submission
+
+# The first that reads its defaults beside a properties file, with --load-spark-defaults (SPARK-48392). To older ones
+# the option is an error, and the file replaces the defaults (SparkSubmitArguments.mergeDefaultSparkProperties).
+_READS_BOTH = (4, 0)
+
 
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 _REDACTION = "spark.redaction.regex"
@@ -166,3 +176,40 @@ def _workarounds(client: SparkDefaults, credentials: StreamCredentials) -> Itera
     if hadoop and hadoop.numbers and hadoop.numbers < _FIRST_HADOOP_WITH_HDFS_9276:
         why = f"Hadoop {hadoop} doesn't update the tokens of an HA nameservice (HDFS-9276)"
         yield "spark.hadoop.fs.hdfs.impl.disable.cache", Setting("true", from_kstream(why))
+
+
+def with_client_defaults(plan: Submission, client: SparkInstallation | None) -> Submission:
+    """Return the submission with what this client's defaults need if there are secrets, else unchanged.
+
+    `client` is None before the client was asked: then nothing is an obstacle yet. The defaults are the host's, so they
+    belong to no declaration and to no fingerprint of one.
+
+    Raises Unavailable: when the client could not be asked now, and there are secrets.
+    """
+    if not plan.secret_conf:
+        return plan
+    if client is None:
+        note = (
+            f"the client's own spark-defaults.conf holds below the secrets; {plan.binary} tells which when it submits"
+        )
+        return replace(plan, notes=(*plan.notes, note))
+    if client.trouble:
+        raise Unavailable(client.trouble, tried=f"ask {plan.binary} which Spark it runs")
+    if client.version >= _READS_BOTH:
+        return plan
+    if not client.version or not client.conf_dir:
+        return replace(plan, obstacle=_untold(plan.binary))
+    note = (
+        f"below the secrets in the private properties file stand the confs of {client.defaults_file}, which Spark "
+        f"{'.'.join(map(str, client.version))} does not read beside such a file"
+    )
+    return replace(plan, defaults_file=client.defaults_file, notes=(*plan.notes, note))
+
+
+def _untold(binary: str) -> str:
+    return (
+        f"{binary} does not tell which Spark it runs and which spark-defaults.conf that reads, as Spark's own tells "
+        "with --version where SPARK_PRINT_LAUNCH_COMMAND=1 is set; before Spark 4 the file with the secrets would "
+        "replace these defaults. Set SPARK_HOME on this host to the folder with Spark's own bin/spark-submit, or put "
+        "that bin first on PATH"
+    )

@@ -18,7 +18,7 @@ from airflow_kstream.model.streams.spark_conf import (
 )
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import Origin, SparkDefaults, Submission, SubmissionOrder
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.spark.spark_argv import (
     Setting,
     SparkJob,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kstream.model.kerberos.tokens import KMS_TOKEN
-from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import (
     HBASE,

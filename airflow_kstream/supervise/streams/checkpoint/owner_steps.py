@@ -1,17 +1,20 @@
-"""The parts of a reconcile that concern the owner of the stream's checkpoints."""
+"""The parts of a reconcile that concern the owner of the stream's checkpoints.
+
+A stream that is declared twice: each declaration would restart it for ever because of the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
-from airflow_kstream.model.errors import Conflict, KstreamError
-from airflow_kstream.model.streams.contract import newest_claim, stop_marker
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError
+from airflow_kstream.model.streams.contract import claim_file, newest_claim, stop_marker
 from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Phase, Settled, Stop
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
-from airflow_kstream.policy.streams.restart.spec_change import DECLARED_SPEC_CHANGED
-from airflow_kstream.supervise.streams.checkpoint.double_declaration import require_no_duel
+from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, duel
 from airflow_kstream.supervise.streams.checkpoint.ownership import (
     no_longer_declared,
     own,
@@ -22,6 +25,34 @@ from airflow_kstream.supervise.streams.checkpoint.ownership import (
 )
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
+
+# Two declarations show after three claims; restarts for other reasons can lie between them.
+_CLAIMS_READ = 6
+
+
+def require_no_duel(run: StreamRun, observation: Observation) -> None:
+    """Check that a restart for the declared spec is not one more move in a duel of two declarations.
+
+    It reads the last claims, which costs a dozen requests; only such a restart needs it.
+
+    Raises Conflict: when it is, with the supervisors that claimed for either of them.
+    """
+    if why := duel(run.spec, tuple(_claims(run, observation)), observation.now):
+        raise Conflict(why, tried=f"restart {run.spec.name} with its declared spec")
+
+
+def _claims(run: StreamRun, observation: Observation) -> Iterator[Claim]:
+    if observation.claim is None:
+        return
+    yield observation.claim
+    newest = observation.claim.generation
+    for number in range(newest - 1, max(0, newest - _CLAIMS_READ), -1):
+        # An unreadable claim of long ago shows no duel, and is not an obstacle.
+        with suppress(InvalidInput):
+            claim = run.folder.claim(observation.files & {claim_file(number)})
+            if claim:
+                yield claim
+
 
 # Takes what was done, and why.
 Record = Callable[[str, str], None]

@@ -1,16 +1,20 @@
-"""The files of a stream's folder in `state_dir`, with who wrote them: what strangers left there counts for nothing."""
+"""The files of a stream's folder in `state_dir`, with who wrote them: what strangers left there counts for nothing.
+
+Reading a file of a stream's folder: one that was listed a moment ago, and one that nobody can understand.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from airflow_kstream.clients.hdfs.webhdfs import Listing
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs, Listing
 from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.streams.contract import claims, is_draft
 from airflow_kstream.model.streams.generation import StreamId
@@ -19,7 +23,40 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, replace_file, text_at, wrote_once
 from airflow_kstream.supervise.streams.folder.folder_owner import in_own_folder, require_own_folder
-from airflow_kstream.supervise.streams.folder.reading import just_listed
+
+T = TypeVar("T")
+
+_NOTHING_IS_DONE = "nothing is done for this stream"
+
+
+def understood(
+    hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, FileStatus], T], without: str = _NOTHING_IS_DONE
+) -> T:
+    """Return what `read` makes of a file's text, and of its author and time by the NameNode.
+
+    `without` says what it means that this file can't be read.
+
+    Raises InvalidInput: with the way out, when it can make nothing of them. Raises NotFound: when there is no file.
+    """
+    try:
+        return read(hdfs.read(path), hdfs.status(path))
+    except InvalidInput as error:
+        why = error.message
+    advice = (
+        f"{without} until somebody has repaired that file, or removed it with `hdfs dfs -rm -r {path}`: what "
+        "is known without it then counts"
+    )
+    raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {stream.name}")
+
+
+def just_listed(read: Callable[[], T]) -> T:
+    """Read a file whose name was listed. Raises Unavailable: when newer ones have superseded it since."""
+    try:
+        return read()
+    except NotFound as gone:
+        message = f"{gone.message}: it was deleted after it was listed"
+        raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
+
 
 _WRITING_TAKES_LESS = timedelta(hours=1)
 # What anybody writes here, every supervisor must be able to list.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_kstream.model.streams.contract import cleaned_marker, generation_of_file, is_cleaned_marker
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.supervise.streams.folder.past_ends import forget_old_records
+from airflow_kstream.supervise.streams.folder.memory import forget_old_records
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 

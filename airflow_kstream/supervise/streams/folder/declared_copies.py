@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError
 from airflow_kstream.model.streams.contract import claims
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.versioned import read_any
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.copies import CopyFile, adopted_name, copy_name, written_copy

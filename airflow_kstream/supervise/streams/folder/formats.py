@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from airflow_kstream.model.clusters.orders import OrderFile
+from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
@@ -33,9 +33,8 @@ from airflow_kstream.model.streams.generation import (
     spoken_by,
 )
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.launch_token import LaunchToken
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec, read_spec
-from airflow_kstream.model.streams.spec_fingerprint import fingerprint
+from airflow_kstream.model.streams.horizon import LaunchToken
+from airflow_kstream.model.streams.persisted_spec import UnknownSpec, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import read, read_any, write
 

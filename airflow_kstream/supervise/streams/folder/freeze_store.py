@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.orders import ALL_STREAMS, OrderFile
+from airflow_kstream.model.clusters.authors import ALL_STREAMS, OrderFile
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.streams.freeze import LIFTED, NOT_FROZEN, Freeze
 from airflow_kstream.policy.authors import may_freeze

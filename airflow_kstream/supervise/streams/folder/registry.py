@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.authors import AuthoredFiles
+from airflow_kstream.model.declared import did_you_mean
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.model.streams.generation import Claim, Desired, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

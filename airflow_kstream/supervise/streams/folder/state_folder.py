@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.authors import AuthoredFiles
-from airflow_kstream.model.clusters.orders import OrderFile
-from airflow_kstream.model.clusters.own_folders import FolderKind
+from airflow_kstream.model.clusters.authors import AuthoredFiles, FolderKind, OrderFile
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.contract import (
     accepted_marker,
     claim_file,
@@ -26,14 +25,13 @@ from airflow_kstream.model.streams.contract import (
     stop_marker,
 )
 from airflow_kstream.model.streams.generation import Claim, Desired, DesiredState, Position, StreamId
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.authors import present_user
-from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
-from airflow_kstream.supervise.streams.folder.authored_folder import AuthoredFolder
+from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
+from airflow_kstream.supervise.streams.folder.authored_folder import AuthoredFolder, just_listed, understood
 from airflow_kstream.supervise.streams.folder.folder_owner import in_own_folder
 from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
@@ -45,7 +43,6 @@ from airflow_kstream.supervise.streams.folder.formats import (
     written_positions,
     written_stop,
 )
-from airflow_kstream.supervise.streams.folder.reading import just_listed, understood
 
 _UNNOTICED = "a checkpoint that was restored to an older state since the last submission goes unnoticed"
 

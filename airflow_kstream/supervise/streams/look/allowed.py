@@ -9,9 +9,8 @@ from airflow_kstream.clients.local.regular_files import real_path
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.notify import NotifyPolicy
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.allowed import refusals, words
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream

@@ -8,11 +8,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.streams.blocked import Blocked, Obstacle
 from airflow_kstream.model.streams.contract import blocked_marker, stop_marker
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import Step, Stop
+from airflow_kstream.model.streams.plan import Blocked, Obstacle, Step, Stop
 from airflow_kstream.model.versioned import read, write
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import VERSION

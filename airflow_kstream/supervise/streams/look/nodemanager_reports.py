@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from airflow_kstream.clients.nodemanagers import NodeManager
 from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
-from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.clusters.application import Application, Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.streams.contract import stopped_marker
 from airflow_kstream.model.streams.generation import DesiredState

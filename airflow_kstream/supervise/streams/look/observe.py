@@ -28,16 +28,15 @@ from airflow_kstream.model.streams.observation import (
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.ends.after_end import recorded_end
-from airflow_kstream.policy.streams.horizon.identity import keytab_of
+from airflow_kstream.policy.streams.horizon.rotation import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
-from airflow_kstream.supervise.streams.folder.failures import failure_of
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import failure_of, past_ends
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
-from airflow_kstream.supervise.streams.look.claim_facts import completed
-from airflow_kstream.supervise.streams.look.launch_tokens import with_tokens
+from airflow_kstream.supervise.streams.look.renewals import with_tokens
+from airflow_kstream.supervise.streams.look.watched_claim import completed
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,32 @@
-"""The other streams of a state_dir, as far as their ends tell whether one cause ended several."""
+"""The other streams of a state_dir, as far as their ends tell whether one cause ended several.
+
+The lives of a stream's last generations, read from its folder.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.streams.contract import ended_file, recorded_ends
-from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.contract import claims, ended_file, recorded_ends, stop_marker
+from airflow_kstream.model.streams.generation import Claim, Life, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.stream_policies import FailurePolicy
-from airflow_kstream.policy.streams.ends.environment import continues, one_cause
+from airflow_kstream.policy.streams.ends.after_end import continues, one_cause
+from airflow_kstream.policy.streams.ends.death import lives
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.formats import read_ends
+from airflow_kstream.supervise.streams.folder.formats import read_ends, read_stop
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.folder.registry import streams_among
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+# Each costs two requests.
+_MOST = 12
+
 
 log = logging.getLogger(__name__)
 
@@ -96,3 +106,25 @@ def _ends_of(session: ClusterSession, stream: StreamId) -> tuple[PastEnd, ...]:
     authored = folder.authored()
     recorded = recorded_ends(authored.counted) if not authored.unproven else ()
     return read_ends(folder.text(ended_file(recorded[-1]))) if recorded else ()
+
+
+def lives_of(session: ClusterSession, stream: StreamId) -> tuple[Life, ...]:
+    """Return the last generations, oldest first, as far as they can be read: it is for people, and fails nothing."""
+    folder = StreamFolder(session, stream)
+    try:
+        names = folder.names()
+        numbers = claims(names)[-_MOST:]
+        stops = {
+            number: read_stop(folder.text(stop_marker(number))) for number in numbers if stop_marker(number) in names
+        }
+        return lives(tuple(_claims(folder, numbers)), past_ends(folder, names), stops)
+    except KstreamError as error:
+        log.warning("The past generations of %s can't be read: %s", stream.name, error)
+        return ()
+
+
+def _claims(folder: StreamFolder, numbers: tuple[int, ...]) -> Iterator[Claim]:
+    for number in numbers:
+        # A newer version's, or one that was tidied away since.
+        with suppress(KstreamError):
+            yield folder.claim_of(number)

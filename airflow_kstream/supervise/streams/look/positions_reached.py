@@ -11,9 +11,8 @@ from airflow_kstream.model.streams.generation import DesiredState, Position
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.policy.streams.restart.looks import furthest
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.memory import SignMemory
-from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 
 _NOTHING: tuple[int, Mapping[str, Position]] = (-1, MappingProxyType({}))
 

@@ -1,28 +1,41 @@
-"""What shows whether a driver with a keytab goes on making tokens in time: its log, and how long tokens live now."""
+"""What shows whether a driver with a keytab goes on making tokens in time: its log, and how long tokens live now.
+
+The ResourceManager's clock, for a watcher of many streams.
+
+The tokens that a generation without a keytab was submitted with, in the stream's folder: only its client told them.
+
+A file that is missing, of an earlier version or broken, tells nothing: the horizon then counts HDFS's token alone, as
+if the client had said nothing.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError
 from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.contract import launched_file
+from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.renewal_readings import (
-    Reading,
-    after_failure,
-    after_reading,
-    due,
-    last_round,
-)
+from airflow_kstream.policy.streams.horizon.launch_tokens import Reading, after_failure, after_reading, due, last_round
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_lifetimes import RecentLifetimes
+from airflow_kstream.supervise.clusters.token_users import RecentLifetimes
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.formats import read_tokens, written_tokens
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+log = logging.getLogger(__name__)
+
 
 # Bytes and seconds. A driver that logs four kilobytes a second has its newest round in it for ten minutes, and a look
 # waits for the answer.
@@ -100,3 +113,56 @@ class Renewals:
     def _forget(self, name: str) -> None:
         self._rounds.pop(name, None)
         self._readings.pop(name, None)
+
+
+class YarnClock:
+    """The ResourceManager's clock: read at most once in a round, and carried on by ours while it can't be read."""
+
+    def __init__(self, yarn: ResourceManager) -> None:
+        self._yarn = yarn
+        self._asked = False
+        self._read: tuple[datetime, float] | None = None
+
+    def begin_round(self) -> None:
+        self._asked = False
+
+    def time_since(self, moment: datetime) -> timedelta | None:
+        """Return the time since a moment that the ResourceManager reported; None while its clock was never read."""
+        if not self._asked:
+            self._ask(moment)
+        if self._read is None:
+            return None
+        then, ours = self._read
+        return max(then + timedelta(seconds=time.monotonic() - ours) - moment, timedelta())
+
+    def _ask(self, moment: datetime) -> None:
+        self._asked = True
+        with suppress(KstreamError):
+            self._read = moment + self._yarn.time_since(moment), time.monotonic()
+
+
+def keep_tokens(folder: StreamFolder, claim: Claim, tokens: tuple[LaunchToken, ...]) -> None:
+    """Write down what a claim's client told. The submission is done by then, so nothing fails for the lack of it."""
+    if not tokens or not _lives_on_them(claim):
+        return
+    try:
+        folder.put_once(launched_file(claim.generation), written_tokens(tokens, claim.nonce))
+    except KstreamError as error:
+        log.warning("The tokens of generation %d are not written down: %s", claim.generation, error)
+
+
+def with_tokens(folder: StreamFolder, claim: Claim, names: frozenset[str]) -> Claim:
+    """Return the claim with the tokens of its launch, read once. Raises Unavailable: when HDFS is away."""
+    name = launched_file(claim.generation)
+    if claim.credentials.tokens is not None or claim.foreign or name not in names or not _lives_on_them(claim):
+        return claim
+    try:
+        tokens = read_tokens(folder.text(name), claim.nonce)
+    except (InvalidInput, Denied):
+        tokens = ()
+    return replace(claim, credentials=replace(claim.credentials, tokens=tokens))
+
+
+def _lives_on_them(claim: Claim) -> bool:
+    """Return False for a job that replaces its launch's tokens with its own."""
+    return isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself

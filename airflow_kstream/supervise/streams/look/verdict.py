@@ -8,16 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.streams.blocked import Blocked
+from airflow_kstream.model.streams.airflow_options import NotifyPolicy
+from airflow_kstream.model.streams.declarations import PolicyEdit
+from airflow_kstream.model.streams.generation import GenerationFacts
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.generation_facts import GenerationFacts
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
-from airflow_kstream.model.streams.notify import NotifyPolicy
-from airflow_kstream.model.streams.plan import Phase, Settled, Step
-from airflow_kstream.model.streams.policy_edit import PolicyEdit
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.plan import Blocked, Phase, Settled, Step
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.token_push import RefreshStatus
 
 _WATCHED = {*Phase} - {Phase.ENDED}

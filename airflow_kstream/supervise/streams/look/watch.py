@@ -12,23 +12,20 @@ from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.streams.declarations import DeclarationFolder
+from airflow_kstream.model.streams.declarations import DeclarationFolder, PolicyEdit, mark_of
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.looks import Looks, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled, Step
-from airflow_kstream.model.streams.policy_edit import PolicyEdit, mark_of
-from airflow_kstream.model.streams.stall import Stall
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import OnStall
-from airflow_kstream.policy.streams.ends.after_end import waits_for_a_person
-from airflow_kstream.policy.streams.ends.environment import trouble
+from airflow_kstream.policy.streams.ends.after_end import trouble, waits_for_a_person
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
-from airflow_kstream.policy.streams.horizon.lost_logs import logs_end
+from airflow_kstream.policy.streams.horizon.horizon import logs_end
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
 from airflow_kstream.policy.streams.horizon.start_pacing import may_wait
 from airflow_kstream.policy.streams.pulse.heartbeat import (
@@ -42,8 +39,7 @@ from airflow_kstream.policy.streams.pulse.heartbeat import (
 from airflow_kstream.policy.streams.pulse.stalls import restarted_in_vain, why_left_alone
 from airflow_kstream.policy.streams.restart.blocked import blocked
 from airflow_kstream.policy.streams.restart.facts import facts_of
-from airflow_kstream.policy.streams.restart.freeze import freeze_of
-from airflow_kstream.policy.streams.restart.held import restarts_from
+from airflow_kstream.policy.streams.restart.freeze import freeze_of, restarts_from
 from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Engine
@@ -53,7 +49,7 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.blocked import blocked_now
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
-from airflow_kstream.supervise.streams.look.renewals import Renewals
+from airflow_kstream.supervise.streams.look.renewals import Renewals, YarnClock
 from airflow_kstream.supervise.streams.look.verdict import (
     CredentialVerdict,
     PastVerdict,
@@ -62,7 +58,6 @@ from airflow_kstream.supervise.streams.look.verdict import (
     Verdict,
 )
 from airflow_kstream.supervise.streams.look.watched_claim import commit_age, told, watchable, watches_no_progress
-from airflow_kstream.supervise.streams.look.yarn_clock import YarnClock
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 log = logging.getLogger(__name__)

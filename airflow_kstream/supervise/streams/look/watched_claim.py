@@ -1,18 +1,26 @@
-"""What a claim tells a watcher, which has no declaration: the spec to watch, and words and times for people."""
+"""What a claim tells a watcher, which has no declaration: the spec to watch, and words and times for people.
+
+Facts about a claim's tokens that its file lacks, learned from the cluster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.streams.generation import Claim, StreamId
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.streams.generation import Claim, Missing, StreamId
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Settled, Step
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.former_spec import instead_of_words
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
 
 
 def watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
@@ -47,3 +55,20 @@ def commit_age(beat: Heartbeat | None, claim: Claim | None, now: datetime) -> ti
     if beat is None or claim is None or (beat.commit_age is None and beat.pulse is Pulse.UNKNOWN):
         return None
     return now - claim.claimed_at if beat.commit_age is None else beat.commit_age
+
+
+def completed(session: ClusterSession, claim: Claim, app: Application | None) -> Claim:
+    """Fill in the lifetimes that the cluster grants now and the application's start, where the claim lacks them.
+
+    Facts that can't be learned now stay unknown. A claim of a newer version is returned unchanged.
+    """
+    if claim.foreign or (claim.submitted_by_us and Missing.LIFETIMES not in claim.file.missing):
+        return claim
+    started = claim.adoption.started or (app.started if app else None)
+    claim = replace(claim, adoption=replace(claim.adoption, started=started))
+    if claim.credentials.lifetimes or not (app and app.alive):
+        return claim
+    with suppress(KstreamError):
+        granted = learn_lifetimes(session.hdfs, session.identity)
+        claim = replace(claim, credentials=replace(claim.credentials, lifetimes=granted))
+    return claim

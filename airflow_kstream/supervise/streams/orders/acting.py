@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, known_spec
 

@@ -1,22 +1,28 @@
-"""A stream's desired state, written where every supervisor reads it."""
+"""A stream's desired state, written where every supervisor reads it.
+
+A hold: nobody starts, restarts or stops the stream, so the person answers for its credentials.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.policy.streams.restart.freeze import ends_held, left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.registry import require_known
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.look.watch import Watch
 
 
 def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
@@ -125,3 +131,22 @@ def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
         "run `kstream streams reconcile` with the declaration"
     )
     return KnownSpec(claim.spec, claim.file.copied or own, doubt)
+
+
+def hold(run: StreamRun, reason: str) -> str:
+    """Set the desired state to held; say what that leaves the stream as, and when that ends."""
+    set_desired(run, DesiredState.HELD, reason)
+    try:
+        return left_as(observe(run)) + _end(run)
+    except KstreamError as error:
+        # The order stands; what became of the stream meanwhile is only news.
+        return f"how it stands can't be seen now: {error.without_advice}"
+
+
+def _end(run: StreamRun) -> str:
+    """Say when a generation that runs dies unless somebody starts the stream; nothing for one that does not."""
+    verdict = Watch(run.session, lambda _: run.engine).round([run.spec.name])[run.spec.name]
+    ends = verdict.credentials
+    if not verdict.lives or ends.remaining is None or ends.horizon is None:
+        return ""
+    return ends_held(run.spec.name, ends.horizon, ends.remaining)

@@ -11,7 +11,7 @@ from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.kerberos.identity import is_principal
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.hand_over import HandOverFacts
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.state_dir import ground_of

@@ -13,8 +13,7 @@ from typing import Any
 
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.logs.container_log import LoggedContainer
-from airflow_kstream.model.logs.thread_dump import DumpRound, Process, Stillness
+from airflow_kstream.model.logs.container_log import DumpRound, LoggedContainer, Process, Stillness
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.supervise.streams.folder.engine import Examiner
 from airflow_kstream.supervise.streams.folder.run import StreamRun

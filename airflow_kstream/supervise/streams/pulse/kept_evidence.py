@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.logs.container_log import LoggedContainer
-from airflow_kstream.model.logs.thread_dump import Process
+from airflow_kstream.model.logs.container_log import LoggedContainer, Process
 from airflow_kstream.model.streams.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.streams.folder.run import StreamRun

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.streams.contract import examined_marker, past_stalls, stalled_marker
-from airflow_kstream.model.streams.kafka import planned_offsets
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Examine, Settled, Step
 from airflow_kstream.model.streams.stall import Examination, PastStall, Stall
+from airflow_kstream.model.streams.stream_policies import planned_offsets
 from airflow_kstream.policy.streams.pulse.stalls import StallFinding, finding, step_for_stall
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
-from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 

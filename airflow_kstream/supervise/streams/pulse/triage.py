@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.streams.contract import stop_marker
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.kept_generation import NOTHING_KEPT, KeptGeneration
+from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import read_stop
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

@@ -1,4 +1,7 @@
-"""Dry run: every word of the submission with its reason and source, without touching the cluster."""
+"""Dry run: every word of the submission with its reason and source, without touching the cluster.
+
+What a reconcile did and where it ended, as plain values for people, XCom and the UI.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,20 @@ import shlex
 from collections.abc import Iterator
 from operator import itemgetter
 
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import DeclarationReport, DoneAction, JobReport, Phase, Report, Settled
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
-from airflow_kstream.policy.streams.horizon.identity import identity_of
-from airflow_kstream.policy.streams.horizon.refresh_words import refresh_words
+from airflow_kstream.policy.streams.horizon.refresh import refresh_words
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat
 from airflow_kstream.policy.streams.restart.allowed import words
+from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
+from airflow_kstream.policy.streams.restart.freeze import freeze_of, is_well
+from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
@@ -58,3 +68,49 @@ def _hidden(value: Value) -> Origin:
     if isinstance(value, SecretRef):
         return Origin(f"{value}, looked up right before the submission; {_PRIVATELY}")
     return Origin(_PRIVATELY)
+
+
+def report(
+    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[DoneAction, ...] = ()
+) -> Report:
+    """Return an observation and its verdict as plain values for people, XCom and the UI."""
+    app: Application | None = observation.current
+    ended = step.phase in {Phase.STOPPED, Phase.ENDED}
+    change = SpecChange(spec, observation)
+    return Report(
+        stream=spec.name,
+        phase=step.phase,
+        why=step.why,
+        generation=observation.generation,
+        job=JobReport(
+            application=app.id if app else None,
+            application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
+            logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
+            succeeded=_succeeded(step, observation),
+            diagnostics=app.diagnostics if app and ended else "",
+        ),
+        horizon=horizon_of(spec, observation),
+        heartbeat=heartbeat(spec.heartbeat, observation),
+        declaration=DeclarationReport(
+            spec_differences=change.difference.fields,
+            spec_doubt=change.difference.doubt,
+            failed_spec=failed_spec_words(spec.name, change.failed),
+        ),
+        freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
+        done=done,
+    )
+
+
+def _succeeded(step: Settled, observation: Observation) -> bool:
+    match step.phase:
+        case Phase.ENDED:
+            return bool(observation.current and observation.current.succeeded)
+        case Phase.HELD:
+            return is_well(observation)
+        case _:
+            return True
+
+
+def _attempt_page(active_rm: str, app: Application) -> str:
+    """Return the page that links the logs of the only attempt: it has an address before the attempt has a container."""
+    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"

@@ -14,10 +14,9 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
-from airflow_kstream.policy.streams.ends.environment import believed
-from airflow_kstream.policy.streams.horizon.identity import identity_of
-from airflow_kstream.policy.streams.restart.former_spec import committed, may_go_back, why_it_stays
-from airflow_kstream.policy.streams.restart.spec_change import SpecChange
+from airflow_kstream.policy.streams.ends.after_end import believed
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.policy.streams.restart.former_spec import SpecChange, committed, may_go_back, why_it_stays
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.run import StreamRun

@@ -18,7 +18,7 @@ from functools import partial
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.whole_answer import at_most
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.safe_mode import SafeMode
+from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.errors import (
     Conflict,
     KstreamError,
@@ -48,20 +48,24 @@ from airflow_kstream.model.streams.plan import (
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.checkpoint.positions import position_doubt
-from airflow_kstream.policy.streams.ends.after_end import end_message, needs_a_person
-from airflow_kstream.policy.streams.ends.environment import cause_of, in_safe_mode, refused, tells_safe_mode
-from airflow_kstream.policy.streams.horizon.lost_logs import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.ends.after_end import (
+    cause_of,
+    end_message,
+    in_safe_mode,
+    needs_a_person,
+    refused,
+    tells_safe_mode,
+)
+from airflow_kstream.policy.streams.horizon.horizon import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.owner_steps import check_ownership_before_stop, settle_ownership
 from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
-from airflow_kstream.supervise.streams.folder.memory import SignMemory
-from airflow_kstream.supervise.streams.folder.past_ends import record_end
-from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_end
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
 from airflow_kstream.supervise.streams.look.blocked import note_blocked
 from airflow_kstream.supervise.streams.look.driver_log import with_log_error
@@ -72,12 +76,12 @@ from airflow_kstream.supervise.streams.look.positions_reached import PositionsRe
 from airflow_kstream.supervise.streams.look.renewals import Renewals
 from airflow_kstream.supervise.streams.pulse.kept_evidence import save_logs
 from airflow_kstream.supervise.streams.pulse.stalls import StallCare
+from airflow_kstream.supervise.streams.restart.dry_run import report
 from airflow_kstream.supervise.streams.restart.former_spec import (
     mark_server_outage,
     to_be_submitted,
     with_fallback_spec,
 )
-from airflow_kstream.supervise.streams.restart.report import report
 from airflow_kstream.supervise.streams.restart.stop import stop
 from airflow_kstream.supervise.streams.restart.submit import (
     Submitter,

@@ -33,20 +33,19 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Submit
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
-from airflow_kstream.policy.streams.horizon.identity import keytab_of
-from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.policy.streams.horizon.rotation import keytab_of
+from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
 from airflow_kstream.supervise.streams.checkpoint.owner_steps import (
     check_ownership_before_submission,
     take_ownership_before_claim,
 )
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
-from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.folder.secrets import looked_up
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
-from airflow_kstream.supervise.streams.look.launch_tokens import keep_tokens
 from airflow_kstream.supervise.streams.look.observe import confirm_absence
+from airflow_kstream.supervise.streams.look.renewals import keep_tokens
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
 from airflow_kstream.supervise.streams.restart.successor import require_successors_needs
 from airflow_kstream.supervise.tickets.keytab_probe import explained

@@ -15,7 +15,7 @@ from airflow_kstream.clients.hdfs.token_mint import crosses_in_clear
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, KstreamError
-from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, credentials_file
 from airflow_kstream.model.streams.contract import (
     applied_marker,
     push_file,
@@ -31,11 +31,9 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import Pushes, TokenPush, in_milliseconds
 from airflow_kstream.model.versioned import write
 from airflow_kstream.policy.streams.horizon.launch_tokens import issuers
-from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
-from airflow_kstream.supervise.clusters.token_users import unproven
-from airflow_kstream.supervise.streams.folder.action_log import ActionLog
+from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at, unproven
 from airflow_kstream.supervise.streams.folder.formats import VERSION
-from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 # A driver looks each 5 s, and has 30 s to see that Spark uses what it sent.

@@ -1,8 +1,14 @@
-"""Spark on YARN in cluster mode, through the client's spark-submit."""
+"""Spark on YARN in cluster mode, through the client's spark-submit.
+
+What waits in Kafka for a query that plans no batch: the difference between no input and a query that is blocked.
+
+Looks into a running Spark application: what its driver's web UI shows of its processes, threads and counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -11,36 +17,120 @@ from pathlib import Path
 
 from airflow_kstream.clients import spark
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
-from airflow_kstream.clients.spark_pages import DRIVER
+from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
-from airflow_kstream.model.logs.thread_dump import Process
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillness, ThreadDump
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.launch_token import LaunchToken, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
-from airflow_kstream.model.streams.renewal import TokenRound
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec
+from airflow_kstream.model.streams.stream_policies import Backlog, backlog, planned_offsets
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.pulse.heartbeat import rests
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
-from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
 from airflow_kstream.policy.streams.spark.driver_error import last_error
-from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
-from airflow_kstream.policy.streams.spark.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
+from airflow_kstream.policy.streams.spark.hanging import Share, runs_others, stillness
+from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
+from airflow_kstream.policy.streams.spark.spark_needs import (
+    layered_setting,
+    renewal_ratio,
+    rounds_in,
+    spark_needs,
+    tokens_are_renewed,
+)
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
 from airflow_kstream.policy.streams.spark.uncounted_tokens import token_filesystems, uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import EngineWords, StopResult
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.spark.backlog import with_backlog
-from airflow_kstream.supervise.streams.spark.examiner import SparkExaminer, spark_processes
+
+# Seconds that the list of executors, and one round of dumps, may take.
+_LIST, _ROUND = 10.0, 10.0
+# A round asks so many executors at most, the busiest first.
+_EXECUTORS = 20
+
+
+def spark_processes(session: ClusterSession, app: Application) -> tuple[Process, ...]:
+    """Return what the driver tells; nothing if it doesn't."""
+    try:
+        with closing(_pages(session, app, _LIST)) as pages:
+            return pages.processes()
+    except KstreamError:
+        return ()
+
+
+class SparkExaminer:
+    """The engine's `Examiner` for Spark. With the id of a `query`, what counts is that query's, if others run, too."""
+
+    def __init__(self, session: ClusterSession, app: Application, query: str) -> None:
+        self._session, self._app, self._query = session, app, query
+        self._rounds: list[DumpRound] = []
+        self._share: Share | None = None
+
+    def dump(self) -> DumpRound:
+        dumps: list[ThreadDump] = []
+        missing: list[KstreamError] = []
+        counts = ""
+        with closing(_pages(self._session, self._app, _ROUND)) as pages:
+            for number, process in enumerate(_asked(pages.processes())):
+                try:
+                    dumps.append(pages.threads(process))
+                except KstreamError as error:
+                    missing.append(error)
+                if number == 0:
+                    # Right after the driver's threads, which tell whether it runs other queries.
+                    counts = self._counted(pages, dumps)
+        self._rounds.append(DumpRound(tuple(dumps), counts, tuple(missing)))
+        return self._rounds[-1]
+
+    def stillness(self) -> Stillness:
+        return stillness(self._rounds, self._share)
+
+    def _counted(self, pages: SparkPages, dumps: Sequence[ThreadDump]) -> str:
+        if not self._query or not runs_others(dumps, self._query):
+            return pages.progress()
+        counts, stages = pages.progress_of(self._query)
+        self._share = Share(self._query, stages | (self._share.stages if self._share else frozenset()))
+        return counts
+
+
+def _pages(session: ClusterSession, app: Application, within: float) -> SparkPages:
+    return SparkPages(session.yarn.active(), app.id, session.identity, session.cluster.tls, within)
+
+
+def _asked(processes: Iterable[Process]) -> list[Process]:
+    """Return the driver, and the executors that run most tasks."""
+    busiest = sorted(processes, key=lambda process: (process.tasks is not None, -(process.tasks or 0), process.name))
+    return [process for process in busiest[: _EXECUTORS + 1] if process.tasks != 0]
+
+
+def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -> Checkpoint:
+    """Return the checkpoint with its backlog, if it has rested long enough for it to decide and brokers are declared.
+
+    An error of Kafka's is not an error of the look: the backlog is then unknown, and says why.
+    """
+    if spec.kafka.bootstrap_servers is None or not rests(spec.heartbeat, point, session.hdfs.now()):
+        return point
+    try:
+        planned = planned_offsets(session.hdfs.read(f"{point.path}/offsets/{point.position.offset}"))
+        if not planned:
+            return point
+        return replace(point, backlog=backlog(planned, session.kafka.of(spec.kafka, planned)))
+    except (NotFound, InvalidInput):
+        # A batch that was just purged, or a topic that was deleted: nothing waits that anybody could name.
+        return point
+    except KstreamError as error:
+        return replace(point, backlog=Backlog(None, why=str(error)))
+
 
 # Confs that become environment variables of the driver and of the executors.
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, CallbackName
-from airflow_kstream.model.streams.kafka import KafkaPolicy, KafkaProtocol
-from airflow_kstream.model.streams.notify import NotifyPolicy, require_no_secret
-from airflow_kstream.model.streams.persisted_spec import read_spec
-from airflow_kstream.model.streams.spec_fingerprint import Change, change, differences, fingerprint
+from airflow_kstream.model.streams.airflow_options import AirflowOptions, CallbackName, NotifyPolicy, require_no_secret
+from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import (
     Deploy,
     KeytabCredentials,
@@ -32,6 +29,8 @@ from airflow_kstream.model.streams.stream import (
 from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
+    KafkaPolicy,
+    KafkaProtocol,
     OnStall,
     RefreshPolicy,
     RestartPolicy,

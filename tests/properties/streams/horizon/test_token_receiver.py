@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.jobs.kstream_tokens import Push, Refused, services_of, unanswered
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
-from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
-from airflow_kstream.model.kerberos.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials, credentials_file
 from airflow_kstream.model.streams.contract import applied_marker, push_file, pushes, refused_marker, tokens_file
 from airflow_kstream.model.streams.token_push import TokenPush
 

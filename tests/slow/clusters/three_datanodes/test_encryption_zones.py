@@ -8,7 +8,7 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.native_reads import NativeReads
+from airflow_kstream.clients.hdfs.native import NativeReads
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
 from airflow_kstream.minicluster import Minicluster

@@ -13,8 +13,15 @@ import pytest
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.leases.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
-from airflow_kstream.model.leases.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.leases.lease import (
+    FileCondition,
+    HolderKnowledge,
+    HolderLiveness,
+    HolderStatus,
+    Outcome,
+    Recovery,
+    Search,
+)
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher

@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.containers import NodeVerdict
+from airflow_kstream.model.clusters.application import ApplicationState, NodeVerdict
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Desired, DesiredState, Missing, Position
 from airflow_kstream.model.streams.looks import Looks

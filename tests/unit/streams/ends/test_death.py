@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.containers import Containers, NodeReport, NodeVerdict
+from airflow_kstream.model.clusters.application import ApplicationState, Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
 from airflow_kstream.model.streams.generation import Position

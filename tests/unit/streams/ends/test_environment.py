@@ -10,9 +10,9 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.policy.streams.ends.environment import believed, continues, trouble
+from airflow_kstream.policy.streams.ends.after_end import believed, continues, trouble
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from tests.simulated.ended_lives import BLUE, GREEN, Changing
 from tests.simulated.life import Life
 from tests.simulated.values import changed

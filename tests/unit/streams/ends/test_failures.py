@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.streams.contract import claim_file, failed_marker
 from airflow_kstream.model.streams.generation import Desired, StreamId
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.supervise.streams.folder.failures import failure_of
+from airflow_kstream.supervise.streams.folder.memory import failure_of
 
 STREAM = StreamId("orders", "/kstream")
 

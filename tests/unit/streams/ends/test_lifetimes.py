@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.policy.streams.ends.lifetimes import lives
+from airflow_kstream.policy.streams.ends.death import lives
 from tests.simulated.life import SPEC
 
 START, DAY = datetime(2026, 3, 1, tzinfo=UTC), timedelta(days=1)

@@ -16,7 +16,7 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.model.streams.plan import Note, Phase, Settled
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.folder.past_ends import record_end
+from airflow_kstream.supervise.streams.folder.memory import record_end
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines

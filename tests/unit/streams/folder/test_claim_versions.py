@@ -10,23 +10,22 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.orders import OrderFile
+from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, Missing, Position
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.streams.persisted_spec import Change, UnknownSpec
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
-from airflow_kstream.model.streams.spec_fingerprint import Change
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.model.streams.stream_policies import (
     RestartPolicy,
     WatchPolicy,
 )
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
+from airflow_kstream.policy.streams.restart.former_spec import SpecChange, SpecDifference
 from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.policy.streams.restart.spec_change import SpecChange, SpecDifference
 from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
     read_claim,

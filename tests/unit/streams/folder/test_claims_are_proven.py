@@ -17,7 +17,7 @@ from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.streams.contract import claim_file, fence_name, is_draft, stop_marker
 from airflow_kstream.model.streams.generation import Claim, StreamId
-from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
+from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
 from airflow_kstream.supervise.streams.folder.cleanup import forget_before
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

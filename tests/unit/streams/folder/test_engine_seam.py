@@ -12,21 +12,21 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.kerberos.fresh_token import FreshToken
+from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken
 from airflow_kstream.model.streams.contract import applied_marker, pushes, started_marker
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.heartbeat import Pulse
-from airflow_kstream.model.streams.launch_token import LaunchToken
+from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.plan import Note, Phase, Push, Report, Settled, Stop
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 from airflow_kstream.supervise.streams.restart import token_pushes
 from airflow_kstream.supervise.streams.restart.dry_run import explain
-from airflow_kstream.views.evidence import evidence_lines
+from airflow_kstream.views.streams import evidence_lines
 from tests.simulated.engine import HANGS
 from tests.simulated.hadoop_writers import writable
 from tests.simulated.life import SPEC, Life

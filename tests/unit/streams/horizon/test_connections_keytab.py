@@ -13,7 +13,7 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults, SubmissionOrder
-from airflow_kstream.policy.streams.horizon.identity import identity_of, keytab_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of, keytab_of
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.streams.look.observe import key_at_hand

@@ -13,15 +13,14 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.generation import Claim, StreamId
-from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, LastRound
 from airflow_kstream.model.streams.observation import CredentialLook, Observation
-from airflow_kstream.model.streams.renewal import LastRound
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
-from airflow_kstream.policy.streams.horizon.renewal_readings import last_round
-from airflow_kstream.policy.streams.spark.spark_renewal import rounds_in
+from airflow_kstream.policy.streams.horizon.launch_tokens import last_round
+from airflow_kstream.policy.streams.spark.spark_needs import rounds_in
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_lifetimes import RecentLifetimes
+from airflow_kstream.supervise.clusters.token_users import RecentLifetimes
 from airflow_kstream.supervise.streams.look.renewals import Renewals
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.driver_logs import good, never

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE
-from airflow_kstream.model.clusters.own_folders import FolderKind, folder_name
+from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase

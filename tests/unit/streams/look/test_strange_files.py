@@ -8,16 +8,16 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.checkpoint_owner import owner_file
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.supervise.clusters.write_once import text_at
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
-from airflow_kstream.supervise.streams.folder.past_ends import past_ends
+from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.lifetimes import lives_of
+from airflow_kstream.supervise.streams.look.other_streams import lives_of
 from tests.simulated.folders import order_path
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.folder.test_broken_claims import House

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from airflow_kstream.model.clusters.orders import OrderFile
+from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import Desired, DesiredState

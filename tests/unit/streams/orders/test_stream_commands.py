@@ -13,7 +13,7 @@ import yaml
 
 from airflow_kstream.cli import main, stream_options, streams
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Phase

@@ -10,8 +10,8 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Position
-from airflow_kstream.model.streams.heartbeat import Heartbeat, Pulse
-from airflow_kstream.model.streams.kafka import Backlog
+from airflow_kstream.model.streams.stall import Heartbeat, Pulse
+from airflow_kstream.model.streams.stream_policies import Backlog
 from airflow_kstream.policy.streams.ends.death import ran
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, overlong, overlong_batches, verified
 from airflow_kstream.supervise.streams.folder.memory import SignMemory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.policy.streams.pulse.blindness import ClusterSight, Sight
-from airflow_kstream.policy.streams.pulse.stalled_together import Together
+from airflow_kstream.policy.streams.pulse.stalls import Together
 
 QUIET = 150.0
 HEALTHY = ClusterSight(seen=0.0)

@@ -12,10 +12,9 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.queue import Queue, Queues
 from airflow_kstream.model.errors import Denied, KstreamError, RestartAborted
-from airflow_kstream.model.streams.blocked import Obstacle
 from airflow_kstream.model.streams.contract import blocked_marker
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.plan import Obstacle, Stop
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.views.streams import streams_table

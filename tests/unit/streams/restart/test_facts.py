@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.supervise.streams.look.lifetimes import lives_of
+from airflow_kstream.supervise.streams.look.other_streams import lives_of
 from tests.simulated.life import SPEC, Life
 
 

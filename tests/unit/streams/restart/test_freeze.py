@@ -14,7 +14,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.orders import ALL_STREAMS
+from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, SubmissionFailed, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.contract import ended_file, stop_marker

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.containers import NodeVerdict
+from airflow_kstream.model.clusters.application import ApplicationState, NodeVerdict
 from airflow_kstream.model.streams.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.streams.generation import Claim, Desired, DesiredState, Position
 from airflow_kstream.model.streams.generation_end import EndKind

@@ -10,12 +10,12 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.clusters.safe_mode import SafeMode
+from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_policies import FailurePolicy
-from airflow_kstream.policy.streams.ends.environment import in_safe_mode, refused
+from airflow_kstream.policy.streams.ends.after_end import in_safe_mode, refused
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.memory import Memory

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.kafka import Backlog, KafkaPolicy, backlog, planned_offsets
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import Backlog, KafkaPolicy, backlog, planned_offsets
 from tests.simulated.yarn import TICKET_SPEC
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.submission import Submission
-from airflow_kstream.policy.streams.spark.client_defaults import with_client_defaults
+from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
 
 FILE = "/private/secret.properties"
 SECRET = Submission("spark-submit", (), {"spark.a.secret": "b"})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.clients.spark_pages import DRIVER
-from airflow_kstream.model.logs.thread_dump import DumpRound, Process, Thread, ThreadDump, plain_frame
+from airflow_kstream.model.logs.container_log import DumpRound, Process, Thread, ThreadDump, plain_frame
 from airflow_kstream.policy.streams.spark.hanging import Share, hanging, place_of, runs_others, stillness, stuck
 
 EXECUTOR, DRIVING = Process("executor 3", "node7", tasks=1), Process(DRIVER, "node1")

@@ -20,7 +20,7 @@ from airflow_kstream.model.streams.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder
-from airflow_kstream.policy.streams.horizon.identity import identity_of
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
 from tests.simulated.spark_homes import CLUSTER, DEFAULTS
 from tests.simulated.yarn import STREAM, TICKET_SPEC
