@@ -13,7 +13,6 @@ from pathlib import Path
 from shlex import join
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
-from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster, record
@@ -23,10 +22,16 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import LeaseRules, Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import (
+    LeaseRecoverer,
+    RecoveryResources,
+    RecoveryRun,
+    Watcher,
+    execute_recoveries,
+)
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.session import LeaseSession, Tools, open_lease_session
+from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from tests.live.streams import cluster
 from tests.live.writers import leave_open
 
@@ -34,7 +39,7 @@ HOME = f"/user/{getuser()}/recovery"
 HASTY = LeaseRules(
     min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
 )
-_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
+_DEBUG_ADMIN = "org.apache.hadoop.hdfs.resources.DebugAdmin"
 
 
 @dataclass
@@ -63,14 +68,14 @@ class Scene:
         self,
         targets: Sequence[Target],
         limits: RecoveryLimits | None = None,
-        recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = NativeRecoverer,
+        recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = namenode_rpc,
     ) -> RecoveryRun:
         with (
             closing(recoverer(self.cluster, self.identity)) as opened,
             closing(Journal.begin(self.hdfs, self.journal, self.identity)) as journal,
         ):
-            tools = Tools(self.rpc, opened, self.jmx.health, journal)
-            return execute_recoveries(targets, tools, limits or RecoveryLimits(), Watcher())
+            resources = RecoveryResources(self.rpc, opened, self.jmx.health, journal)
+            return execute_recoveries(targets, resources, limits or RecoveryLimits(), Watcher())
 
     def records(self, run: RecoveryRun) -> list[JournalRecord]:
         return [record for record in read_journal(OwnFiles(self.hdfs), self.journal) if record.run == run.run_id]

@@ -14,9 +14,15 @@ from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFoun
 from airflow_kstream.model.leases.lease import Recovery, Target
 from airflow_kstream.model.leases.open_file import Block, FileState, Fingerprint
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import (
+    Clock,
+    RecoveryResources,
+    RecoveryRun,
+    TargetSource,
+    Watcher,
+    execute_recoveries,
+)
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.session import Clock, TargetSource, Tools
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -110,11 +116,11 @@ class SimulatedHdfs(Clock):
         self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None,
         source: TargetSource | None = None,
     ) -> RecoveryRun:  # fmt: skip
-        tools = Tools(self, self, self.health, cast(Journal, _Audit(self)), clock=self)
+        resources = RecoveryResources(self, self, self.health, cast(Journal, _Audit(self)), clock=self)
         watcher = Watcher(on=self.reported.append, stop=self.stop)
         if targets is None and source is None:
             targets = self.targets()
-        return execute_recoveries(targets or (), tools, limits or RecoveryLimits(), watcher, source)
+        return execute_recoveries(targets or (), resources, limits or RecoveryLimits(), watcher, source)
 
     def at(self, seconds: float, event: Callable[[SimulatedHdfs], None]) -> None:
         self.events.append((timedelta(seconds=seconds), event))

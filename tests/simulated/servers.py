@@ -188,6 +188,7 @@ class SimHdfs:
             raise Denied(f"Permission denied: user={self.whoami}, access=WRITE, inode={folder}", tried=f"write {path}")
 
     def make_folder(self, path: str, permission: str = "750") -> None:
+        self.at_request("make", path)
         self.modes.setdefault(path, permission)
         self.owners.setdefault(path, self.whoami)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.leases.lease import Outcome, Recovery, Target
 from airflow_kstream.model.leases.open_file import FileState
@@ -27,12 +29,86 @@ from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.observer import RecoveryObserver
 from airflow_kstream.policy.leases.outcomes import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
-from airflow_kstream.supervise.leases.session import TargetSource, Tools
+from airflow_kstream.supervise.leases.journal import Journal
 
 Answer = TypeVar("Answer")
 # A killed run leaves at most this many intents without a result and without a request to the NameNode.
 _INTENTS_AT_ONCE = 1000
 _FLUSH_EVERY = timedelta(seconds=10)
+
+
+class FileStates(Protocol):
+    """A source of many files' states at once; an error is either one file's answer, or raised for all of them."""
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]: ...
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]: ...
+
+
+class LeaseRecoverer(Protocol):
+    """A client that requests lease recoveries from the NameNode. It does not wait for their end.
+
+    `batch` is the largest number of paths for one call. `latency` is the NameNode's mean response time in the last
+    call, in seconds; 0.0 if unknown.
+    """
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def latency(self) -> float: ...
+
+    def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        """Return for each path, in order: True if it is closed now, False if its recovery was begun, else the error.
+
+        Errors are NotFound, Denied, Conflict with the NameNode's words, and Unavailable, even if the request may have
+        arrived; one that is raised is the answer for all.
+        """
+
+    def close(self) -> None: ...
+
+
+class TargetSource(Protocol):
+    """A judge of further files while others are recovered.
+
+    `due` is the time until some can be judged; None if none is left. `judged` judges at most so many of them that are
+    due, and returns those that may be recovered, each with the state that decided; None if it has to be read again
+    before its request, because something happened in between.
+    """
+
+    def due(self) -> timedelta | None: ...
+
+    def judged(self, most: int) -> Sequence[tuple[Target, FileState | None]]: ...
+
+
+class Clock:
+    """The clock of this host: time of day, elapsed time, and waiting."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def passed(self) -> timedelta:
+        return timedelta(seconds=time.monotonic())
+
+    def wait(self, stop: threading.Event, duration: timedelta) -> None:
+        stop.wait(duration.total_seconds())
+
+
+@dataclass(frozen=True)
+class RecoveryResources:
+    """What a recovery reads and requests by, and where it is recorded.
+
+    `valid_length` is called for each file that was closed, so it should be cheap. `reads_at_once` is the most files in
+    one call of `states`; set it low if each of them takes long.
+    """
+
+    states: FileStates
+    recoverer: LeaseRecoverer
+    health: Callable[[], HdfsHealth]
+    journal: Journal
+    valid_length: Callable[[str], int | None] = lambda path: None
+    reads_at_once: int = 1000
+    clock: Clock = field(default_factory=Clock)
 
 
 @dataclass(frozen=True)
@@ -60,7 +136,7 @@ class RecoveryRun:
 
 
 def execute_recoveries(
-    targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher,
+    targets: Sequence[Target], resources: RecoveryResources, limits: RecoveryLimits, watcher: Watcher,
     source: TargetSource | None = None,
 ) -> RecoveryRun:  # fmt: skip
     """Recover these leases, regardless of their holders: the caller has decided that they may be recovered.
@@ -72,23 +148,26 @@ def execute_recoveries(
 
     Raises KstreamError: when the very first intent can't be recorded; then no request was sent to the NameNode.
     """
-    return RecoveryExecutor(targets, tools, limits, watcher, source).run()
+    return RecoveryExecutor(targets, resources, limits, watcher, source).run()
 
 
 class RecoveryExecutor:
     """The loop of one run: it carries out the scheduler's command, hands the answers to the observer, and records."""
 
     def __init__(
-        self, targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher,
+        self, targets: Sequence[Target], resources: RecoveryResources, limits: RecoveryLimits, watcher: Watcher,
         source: TargetSource | None = None,
     ) -> None:  # fmt: skip
-        self._tools = tools
+        self._resources = resources
         self._source = source
         self._watcher = watcher
-        self._began = tools.clock.passed()
-        self._progress = RecoveryProgress(targets, tools.clock.now())
+        self._began = resources.clock.passed()
+        self._progress = RecoveryProgress(targets, resources.clock.now())
         self._scheduler = RecoveryScheduler(
-            self._progress.files, limits, requests_at_once=tools.recoverer.batch, reads_at_once=tools.reads_at_once
+            self._progress.files,
+            limits,
+            requests_at_once=resources.recoverer.batch,
+            reads_at_once=resources.reads_at_once,
         )
         self._observer = RecoveryObserver(self._progress, self._scheduler, limits)
         self._paths = [file.path for file in self._progress.files]
@@ -118,35 +197,35 @@ class RecoveryExecutor:
         if self._scheduler.breaker.stopped:
             self._watcher.tell(f"recovery stopped early: {self._scheduler.breaker.stopped}")
         recoveries = tuple(self._recoveries[path] for path in self._paths)
-        return RecoveryRun(self._tools.journal.run_id, recoveries, self._scheduler.breaker.stopped, interrupted)
+        return RecoveryRun(self._resources.journal.run_id, recoveries, self._scheduler.breaker.stopped, interrupted)
 
     @property
     def _done(self) -> bool:
         return self._progress.done and (self._scheduler.judging_due is None or bool(self._scheduler.breaker.stopped))
 
     def _now(self) -> timedelta:
-        return self._tools.clock.passed() - self._began
+        return self._resources.clock.passed() - self._began
 
     def _carry_out(self, command: Command) -> None:
-        tools, observer = self._tools, self._observer
+        states, observer = self._resources.states, self._observer
         match command:
             case CheckHealth():
-                observer.health_seen(self._now(), _ask(tools.health))
+                observer.health_seen(self._now(), _ask(self._resources.health))
             case JudgeMore(most):
                 self._judge(most)
             case ReadStates(paths):
                 # Written before the read, not after it: writing a record can take as long as a failover.
                 if self._recorded(paths):
-                    self._observe(observer.state_read, paths, _ask_each(tools.states.states, paths))
+                    self._observe(observer.state_read, paths, _ask_each(states.states, paths))
             case RequestRecovery(paths):
                 self._request(paths)
             case Poll(paths):
-                self._observe(observer.polled, paths, _ask_each(tools.states.closed, paths))
+                self._observe(observer.polled, paths, _ask_each(states.closed, paths))
             case Review(paths):
-                self._observe(observer.state_reviewed, paths, _ask_each(tools.states.states, paths))
+                self._observe(observer.state_reviewed, paths, _ask_each(states.states, paths))
             case WaitUntil(until):
                 if not self._done:
-                    tools.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
+                    self._resources.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
 
     def _observe(
         self, observe: Callable[[timedelta, str, Answer | KstreamError], None], paths: Sequence[str],
@@ -187,8 +266,8 @@ class RecoveryExecutor:
         if not self._recorded(paths):
             return
         self._observer.requesting(self._now(), paths)
-        answers = _ask_each(self._tools.recoverer.request_recovery, paths)
-        self._observer.answered_in(self._now(), self._tools.recoverer.latency)
+        answers = _ask_each(self._resources.recoverer.request_recovery, paths)
+        self._observer.answered_in(self._now(), self._resources.recoverer.latency)
         self._observe(self._observer.requested, paths, answers)
 
     def _recorded(self, paths: Sequence[str]) -> bool:
@@ -196,7 +275,7 @@ class RecoveryExecutor:
         while any(path in self._unrecorded for path in paths):
             some = list(islice(self._unrecorded.values(), _INTENTS_AT_ONCE))
             try:
-                self._tools.journal.intend(some)
+                self._resources.journal.intend(some)
             except KstreamError as error:
                 if not self._recorded_any:
                     raise
@@ -212,7 +291,7 @@ class RecoveryExecutor:
         paths = self._progress.in_flight
         states: list[FileState | KstreamError] = []
         try:
-            states = _ask_each(self._tools.states.states, paths)
+            states = _ask_each(self._resources.states.states, paths)
         except KeyboardInterrupt:
             self._watcher.tell("interrupted again: not checking the recoveries in progress")
         self._observer.break_off(zip(paths, states, strict=False))
@@ -225,7 +304,7 @@ class RecoveryExecutor:
         self._unreported.extend(self._progress.ended())
         while self._unreported:
             recovery = self._with_valid_length(self._unreported[0])
-            self._tools.journal.ended(recovery)
+            self._resources.journal.ended(recovery)
             self._recoveries[recovery.path] = recovery
             self._unreported.popleft()
             self._watcher.on(recovery)
@@ -235,7 +314,7 @@ class RecoveryExecutor:
     def _with_valid_length(self, recovery: Recovery) -> Recovery:
         if recovery.outcome is not Outcome.CLOSED:
             return recovery
-        length = _ask(lambda: self._tools.valid_length(recovery.path))
+        length = _ask(lambda: self._resources.valid_length(recovery.path))
         return replace(recovery, valid_length=length) if isinstance(length, int) else recovery
 
     def _flush(self) -> None:
@@ -245,16 +324,16 @@ class RecoveryExecutor:
         """
         self._next_flush = self._now() + _FLUSH_EVERY
         try:
-            self._tools.journal.flush(timedelta(0))
+            self._resources.journal.flush(timedelta(0))
             if self._scheduler.judging_due is not None:
-                self._tools.journal.beat()
+                self._resources.journal.beat()
         except KstreamError as error:
             if not error.retryable:
                 self._scheduler.breaker.stop(f"the journal can't be written: {error.message}")
 
     def _record_rest(self) -> None:
         try:
-            self._tools.journal.flush()
+            self._resources.journal.flush()
         except KstreamError as error:
             self._watcher.tell(f"the outcomes could not be recorded; these files will show as unconfirmed: {error}")
 

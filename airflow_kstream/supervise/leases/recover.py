@@ -10,18 +10,24 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
-from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
+from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import HolderKnowledge, LeaseRules, Recovery, Search
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import (
+    LeaseRecoverer,
+    RecoveryResources,
+    RecoveryRun,
+    Watcher,
+    execute_recoveries,
+)
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe, foresee, withhold
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Intent, Judging, next_look
-from airflow_kstream.supervise.leases.session import LeaseSession, Tools
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates, ValidLengths
 
@@ -140,7 +146,9 @@ def recover_stuck_files(
         # Its files are the judge's from here on; as they were at first, ten thousand of them are many megabytes.
         del survey
         _tell_of_wait(judging, watcher)
-        run = execute_recoveries((), _tools(session, judging, recoverer, journal), settings.limits, watcher, judging)
+        run = execute_recoveries(
+            (), _resources(session, judging, recoverer, journal), settings.limits, watcher, judging
+        )
         # Also if no file is left to recover: probes may have been skipped.
         interrupted = run.interrupted or watcher.stop.is_set()
         left = run.stopped or ("the run was interrupted" if interrupted else "")
@@ -198,8 +206,10 @@ def _planned(
     return RecoveryReport(judged, tuple(intents))
 
 
-def _tools(session: LeaseSession, judging: Judging, recoverer: LeaseRecoverer, journal: Journal) -> Tools:
-    return Tools(
+def _resources(
+    session: LeaseSession, judging: Judging, recoverer: LeaseRecoverer, journal: Journal
+) -> RecoveryResources:
+    return RecoveryResources(
         states=MeasuredStates(session, judging.living),
         recoverer=recoverer,
         health=session.jmx.health,
@@ -211,7 +221,7 @@ def _tools(session: LeaseSession, judging: Judging, recoverer: LeaseRecoverer, j
 
 def _recoverer(session: LeaseSession, backend: Backend) -> LeaseRecoverer:
     recoverers: dict[Backend, Callable[[Cluster, Identity], LeaseRecoverer]] = {
-        Backend.NATIVE: NativeRecoverer,
+        Backend.NATIVE: namenode_rpc,
         Backend.DEBUG: DebugRecoverer,
     }
     return recoverers[backend](session.cluster, session.identity)

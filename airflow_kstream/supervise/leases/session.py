@@ -1,35 +1,24 @@
-"""The clients that find open files and recover their leases, on one cluster as one identity.
-
-The tools of a recovery: the clients that it reads and requests by, its journal, its clock, and its judge.
-"""
+"""The clients that find open files and recover their leases, on one cluster as one identity."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
-from typing import Protocol
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.hdfs.lease_probe import ask_holders
-from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease import Target
-from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.leases.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -86,53 +75,3 @@ def open_lease_session(cluster: Cluster, identity: Identity) -> Iterator[LeaseSe
             rpc=rpc,
             lengths=ReplicaLengths(rpc, pool) if rpc else pool,
         )
-
-
-class FileStates(Protocol):
-    """A source of many files' states at once; an error is either one file's answer, or raised for all of them."""
-
-    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]: ...
-
-    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]: ...
-
-
-class TargetSource(Protocol):
-    """A judge of further files while others are recovered.
-
-    `due` is the time until some can be judged; None if none is left. `judged` judges at most so many of them that are
-    due, and returns those that may be recovered, each with the state that decided; None if it has to be read again
-    before its request, because something happened in between.
-    """
-
-    def due(self) -> timedelta | None: ...
-
-    def judged(self, most: int) -> Sequence[tuple[Target, FileState | None]]: ...
-
-
-class Clock:
-    """The clock of this host: time of day, elapsed time, and waiting."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def passed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    def wait(self, stop: threading.Event, duration: timedelta) -> None:
-        stop.wait(duration.total_seconds())
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The tools of a recovery. `valid_length` is called for each file that was closed, so it should be cheap.
-
-    `reads_at_once` is the most files in one call of `states`; set it low if each of them takes long.
-    """
-
-    states: FileStates
-    recoverer: LeaseRecoverer
-    health: Callable[[], HdfsHealth]
-    journal: Journal
-    valid_length: Callable[[str], int | None] = lambda path: None
-    reads_at_once: int = 1000
-    clock: Clock = field(default_factory=Clock)

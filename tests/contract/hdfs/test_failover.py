@@ -25,11 +25,11 @@ pytestmark = pytest.mark.usefixtures("opened")
 
 
 @contextmanager
-def impatient(minicluster: Minicluster, session: LeaseSession) -> Iterator[NameNodeRpc]:
+def impatient(minicluster: Minicluster, session: LeaseSession, seconds: float = 5) -> Iterator[NameNodeRpc]:
     """Ask the standby first, and count a NameNode as frozen after seconds instead of half a minute."""
     conf = HadoopConf(str(minicluster.conf_dir))
     addresses = standby_first(minicluster, conf.namenode_rpcs())
-    with closing(NameNodeRpc(addresses, conf.namenode_principal, session.identity, seconds=(3, 5))) as namenode:
+    with closing(NameNodeRpc(addresses, conf.namenode_principal, session.identity, seconds=(3, seconds))) as namenode:
         yield namenode
 
 

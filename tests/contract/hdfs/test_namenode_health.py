@@ -9,7 +9,7 @@ from getpass import getuser
 
 import pytest
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import NativeRecoverer
+from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.clients.rpc.connection import RemoteError
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Unavailable
@@ -44,7 +44,7 @@ def test_in_safe_mode_it_recovers_and_writes_nothing_and_tells_of_files(
     minicluster: Minicluster, owner: LeaseSession, folder: str
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
-    with safe_mode(minicluster), closing(NativeRecoverer(owner.cluster, owner.identity)) as recoverer:
+    with safe_mode(minicluster), closing(namenode_rpc(owner.cluster, owner.identity)) as recoverer:
         await_that(lambda: owner.jmx.health().safe_mode, "it says so")
         (answer,) = recoverer.request_recovery([path])
         assert isinstance(answer, Unavailable)

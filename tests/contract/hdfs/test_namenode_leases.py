@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from getpass import getuser
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
-from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, NativeRecoverer
+from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
@@ -18,6 +20,7 @@ from airflow_kstream.model.leases.lease import HolderLiveness
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.contract.hdfs.conftest import HOME
+from tests.contract.hdfs.test_failover import impatient
 from tests.live.odd_names import ODD_NAMES
 from tests.live.recovering import hdfs_command, lease_session, paused, stuck
 from tests.live.streams import await_that
@@ -27,12 +30,12 @@ from tests.live.writers.hadoop_says import ask
 NAMES = (*ODD_NAMES, "50%25", "currently owned by X on Y")
 
 
-def recovering(session: LeaseSession, paths: Sequence[str]) -> list[Answer]:
-    with closing(NativeRecoverer(session.cluster, session.identity)) as recoverer:
+def recovering(session: LeaseSession, paths: Sequence[str]) -> list[bool | KstreamError]:
+    with closing(namenode_rpc(session.cluster, session.identity)) as recoverer:
         return recoverer.request_recovery(paths)
 
 
-def kinds(answers: Sequence[Answer]) -> list[object]:
+def kinds(answers: Sequence[bool | KstreamError]) -> list[object]:
     return [type(answer) if isinstance(answer, KstreamError) else answer for answer in answers]
 
 
@@ -227,16 +230,47 @@ def test_a_paused_namenode_is_not_waited_for_for_ever(
 ) -> None:
     path = f"{folder}/closed"
     owner.base.hdfs.write(path, "")
-    with closing(NativeRecoverer(owner.cluster, owner.identity, seconds=1)) as recoverer:
-        with paused(minicluster, minicluster.active_namenode()):
-            (silence,) = recoverer.request_recovery([path])
-        assert isinstance(silence, Unavailable)
-        assert "no answer within 1 s" in silence.message
+    with impatient(minicluster, owner, 1) as recoverer:
+        with (
+            paused(minicluster, minicluster.active_namenode()),
+            pytest.raises(Unavailable, match="does not answer in time"),
+        ):
+            recoverer.request_recovery([path])
         await_that(lambda: recoverer.request_recovery([path]) == [True], "it answers again")
+
+
+def test_the_time_to_an_answer_counts_from_its_own_request(
+    minicluster: Minicluster, owner: LeaseSession, folder: str
+) -> None:
+    """All are on their way before a pause of two seconds ends, and at most 64 at a time."""
+    path = f"{folder}/closed"
+    owner.base.hdfs.write(path, "")
+    active = minicluster.active_namenode()
+    with closing(namenode_rpc(owner.cluster, owner.identity)) as recoverer:
+        assert recoverer.latency == 0.0
+        assert recoverer.request_recovery([path] * 500) == [True] * 500
+        assert 0 < recoverer.latency < 1
+        minicluster.pause(active)
+        resuming = threading.Timer(2, minicluster.resume, (active,))
+        resuming.start()
+        assert recoverer.request_recovery([path] * 20) == [True] * 20
+        resuming.join()
+        assert 1.5 < recoverer.latency < 10
+
+
+def test_whoever_may_impersonate_the_owner_may_recover_as_the_owner(
+    minicluster: Minicluster, owner: LeaseSession, folder: str
+) -> None:
+    (path,) = stuck(minicluster, folder, 1)
+    with lease_session(minicluster, "watcher") as other:
+        (refused,) = recovering(other, [path])
+        assert isinstance(refused, Denied)
+    with lease_session(minicluster, "gateway", do_as=getuser()) as proxy:
+        assert recovering(proxy, [path]) == [False]
+    await_closed(owner, [path])
 
 
 def test_a_keytab_of_another_principal_is_reported_as_such(minicluster: Minicluster, owner: LeaseSession) -> None:
     wrong = Identity(owner.identity.principal, keytab=str(minicluster.keytab("watcher")))
-    with closing(NativeRecoverer(owner.cluster, wrong)) as recoverer:
-        (answer,) = recoverer.request_recovery([f"{HOME}/any"])
-    assert isinstance(answer, CredentialError)
+    with closing(namenode_rpc(owner.cluster, wrong)) as recoverer, pytest.raises(CredentialError):
+        recoverer.request_recovery([f"{HOME}/any"])

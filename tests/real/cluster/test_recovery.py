@@ -13,17 +13,16 @@ from getpass import getuser
 
 import pytest
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, LeaseRecoverer, NativeRecoverer
+from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
-from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import LeaseRecoverer, RecoveryResources, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.session import Tools
 from tests.live.recovering import Scene, outcomes, stuck, the_one
 from tests.live.streams import await_that
 from tests.live.writers import native_writer, pattern
@@ -95,14 +94,17 @@ def test_recovery_requests_nothing_without_a_folder_for_its_journal(
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
     targets = streamer.targets([path])
-    recoverer = Counting(NativeRecoverer(streamer.cluster, streamer.identity))
+    recoverer = Counting(namenode_rpc(streamer.cluster, streamer.identity))
     with (
         closing(Journal.begin(streamer.hdfs, "/nobody-s", streamer.identity)) as journal,
         closing(recoverer),
         pytest.raises(Denied, match="Permission denied"),
     ):
         execute_recoveries(
-            targets, Tools(streamer.rpc, recoverer, streamer.jmx.health, journal), RecoveryLimits(), Watcher()
+            targets,
+            RecoveryResources(streamer.rpc, recoverer, streamer.jmx.health, journal),
+            RecoveryLimits(),
+            Watcher(),
         )
     assert recoverer.asked == []
 
@@ -126,7 +128,7 @@ class Counting:
     def latency(self) -> float:
         return self.recoverer.latency
 
-    def request_recovery(self, paths: Sequence[str]) -> list[Answer]:
+    def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         self.before()
         self.asked += paths
         return self.recoverer.request_recovery(paths)
@@ -139,7 +141,7 @@ def before_batch(number: int, what: Callable[[], object]) -> Callable[[Cluster, 
     """Return native recoverers that do something right before the batch of that number."""
 
     def recoverer(found: Cluster, identity: Identity) -> Counting:
-        counting = Counting(NativeRecoverer(found, identity), size=20)
+        counting = Counting(namenode_rpc(found, identity), size=20)
         batches = iter(range(1, 1_000_000))
         counting.before = lambda: what() if next(batches) == number else None
         return counting
@@ -214,14 +216,14 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
     targets = streamer.targets([path])
     minicluster.pause("datanode")
     try:
-        with closing(NativeRecoverer(streamer.cluster, streamer.identity)) as recoverer:
-            tools = Tools(
+        with closing(namenode_rpc(streamer.cluster, streamer.identity)) as recoverer:
+            resources = RecoveryResources(
                 streamer.rpc,
                 recoverer,
                 streamer.jmx.health,
                 Unwritten.begin(streamer.hdfs, streamer.journal, streamer.identity),
             )
-            recovery = the_one(execute_recoveries(targets, tools, hasty(deadline=20, retry_after=3), Watcher()))
+            recovery = the_one(execute_recoveries(targets, resources, hasty(deadline=20, retry_after=3), Watcher()))
         fingerprint = streamer.state(path).fingerprint
     finally:
         minicluster.resume("datanode")

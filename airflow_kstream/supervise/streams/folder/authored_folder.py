@@ -212,11 +212,14 @@ class AuthoredFolder:
         """Make the folder unless it is there; nobody else may write in it.
 
         Raises NotFound: when there is no state_dir: who makes it speaks for all of its streams. Raises Denied: when
-        the folder is a stranger's.
+        the folder is a stranger's, or when the stream's user may make none.
         """
         state = self.session.state
-        self._hdfs.status(state.path)
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        place = self._hdfs.status(state.path)
+        try:
+            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        except Denied as refused:
+            raise _not_made(refused, place, self._stream, state.user) from refused
         folder = self._hdfs.status(self._stream.folder)
         require_own_folder(self._stream, folder, state.user, state.supervisors, self._has_claims)
         proven = self._acting or folder.owner in state.supervisors
@@ -284,3 +287,17 @@ class AuthoredFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"
+
+
+def _not_made(refused: Denied, place: FileStatus, stream: StreamId, user: str) -> Denied:
+    """Return the refusal with its way out: a closed state_dir lets members of its group make folders, and no others."""
+    way_out = (
+        f"add {user} to the group {place.group} of {stream.state_dir}, or let HDFS's superuser run "
+        f"`hdfs dfs -mkdir {stream.folder} && hdfs dfs -chown {user} {stream.folder}`"
+    )
+    return Denied(
+        f"{refused.message}. Way out: {way_out}",
+        tried=refused.tried,
+        server=refused.server,
+        principal=refused.principal,
+    )

@@ -48,6 +48,20 @@ def forget_copies(tenant: Tenant) -> None:
         tenant.hdfs.delete(path)
 
 
+def test_a_user_who_may_make_no_folder_is_told_the_way_out(tenant: Tenant) -> None:
+    def closed(request: str, path: str) -> None:
+        if request == "make" and path == tenant.stream.folder:
+            raise Denied("etl may not write in /kstream")
+
+    tenant.hdfs.at_request = closed
+    with pytest.raises(Denied) as error:
+        tenant.reconcile()
+    folder = tenant.stream.folder
+    assert "etl may not write in /kstream. Way out: add etl to the group " in str(error.value)
+    assert f"`hdfs dfs -mkdir {folder} && hdfs dfs -chown etl {folder}`" in str(error.value)
+    assert not tenant.life.yarn.apps
+
+
 class TestProven:
     def test_the_login_of_who_acts_proves_it(self, opened: Tenant) -> None:
         forget_copies(opened)
