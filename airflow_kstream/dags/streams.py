@@ -29,7 +29,7 @@ from airflow.sdk import DAG
 
 from airflow_kstream import settings
 from airflow_kstream.dags.control import control_dag
-from airflow_kstream.dags.doctor import doctor_dag, fleet_dag, housekeeping_dag
+from airflow_kstream.dags.doctor import doctor_dag
 from airflow_kstream.dags.factory import (
     dags_of_folder,
     declarations,
@@ -41,6 +41,8 @@ from airflow_kstream.dags.factory import (
     shown,
     subfolders,
 )
+from airflow_kstream.dags.fleet import fleet_dag
+from airflow_kstream.dags.housekeeping import housekeeping_dag
 from airflow_kstream.dags.ids import (
     control_id,
     doctor_id,

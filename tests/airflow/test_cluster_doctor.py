@@ -147,7 +147,10 @@ def test_each_folder_has_its_dag_with_the_options_of_its_streams(
     (tmp_path / CONNECTION).mkdir()
     (tmp_path / CONNECTION / "sales.yaml").write_text(STREAM)
     monkeypatch.setenv("AIRFLOW__KSTREAM__DOCTOR_EVERY", "6h")
-    dag = Declarations("streams", tmp_path, monkeypatch).dags()[f"doctor-{CONNECTION}"]
+    dags = Declarations("streams", tmp_path, monkeypatch).dags()
+    dag = dags[f"doctor-{CONNECTION}"]
+    others = {dags[f"{name}-{CONNECTION}"].doc_md for name in ("fleet", "housekeeping", "control")}
+    assert len({*others, dag.doc_md}) == 4, "each tells of itself alone"
     assert (str(dag.schedule), dag.max_active_runs, dag.tags) == ("6:00:00", 1, {"kstream", "doctor"})
     assert dag.get_task("examine").owner == "ann"
     assert "doctor_folder" in str(dag.doc_md)
