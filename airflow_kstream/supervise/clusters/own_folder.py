@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.errors import Denied, NotFound
 
 # More than a folder of HDFS can have (dfs.namenode.fs-limits.max-directory-items is at most 6.4 millions).
 _MOST_ENTRIES = 10**7
@@ -34,12 +34,30 @@ def own_folder(hdfs: Hdfs, state_dir: str, kind: FolderKind) -> str:
     return f"{place}/{name}"
 
 
+def make_in_state_dir(hdfs: Hdfs, folder: str, permission: str) -> None:
+    """Make a folder of a state_dir unless it is there.
+
+    Raises Denied: with the way out, since members of its group alone make folders in a closed state_dir.
+    """
+    try:
+        hdfs.make_folder(folder, permission)
+    except Denied as refused:
+        place, user = folder.rpartition("/")[0], hdfs.user()
+        raise Denied(
+            f"{refused.message}. Way out: add {user} to the group of {place}, or let HDFS's superuser run "
+            f"`hdfs dfs -mkdir {folder} && hdfs dfs -chown {user} {folder}`",
+            tried=refused.tried,
+            server=refused.server,
+            principal=refused.principal,
+        ) from refused
+
+
 def make_own_folder(hdfs: Hdfs, path: str, permission: str) -> None:
     """Make a folder unless it is there, with exactly this mode: neither a umask nor a default ACL changes it."""
     try:
         hdfs.status(path)
     except NotFound:
-        hdfs.make_folder(path, permission)
+        make_in_state_dir(hdfs, path, permission)
         hdfs.close_folder(path, permission)
 
 

@@ -131,8 +131,9 @@ def test_a_keytab_that_was_rotated(alerts: Alerts) -> None:
         spec, credentials=keytab, arguments=(folder, *spec.arguments[1:]), checkpoints=(f"{folder}/checkpoint",)
     )
     # Its user is no member of the group that may create in state_dir.
-    alerts.dfs("-mkdir", alerts.folder(spec))
-    alerts.dfs("-chown", "etl", alerts.folder(spec))
+    for made in (alerts.folder(spec), f"{alerts.folder(spec).rpartition('/')[0]}/orders.etl"):
+        alerts.dfs("-mkdir", made)
+        alerts.dfs("-chown", "etl", made)
     alerts.declare(spec)
 
     def restart() -> None:

@@ -19,6 +19,7 @@ from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.streams.contract import claims, is_draft
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.policy.authors import needs_ground, sorted_by_author
+from airflow_kstream.supervise.clusters.own_folder import make_in_state_dir
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, replace_file, text_at, wrote_once
@@ -215,11 +216,8 @@ class AuthoredFolder:
         the folder is a stranger's, or when the stream's user may make none.
         """
         state = self.session.state
-        place = self._hdfs.status(state.path)
-        try:
-            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        except Denied as refused:
-            raise _not_made(refused, place, self._stream, state.user) from refused
+        self._hdfs.status(state.path)
+        make_in_state_dir(self._hdfs, self._stream.folder, _FOLDER_MODE)
         folder = self._hdfs.status(self._stream.folder)
         require_own_folder(self._stream, folder, state.user, state.supervisors, self._has_claims)
         proven = self._acting or folder.owner in state.supervisors
@@ -287,17 +285,3 @@ class AuthoredFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"
-
-
-def _not_made(refused: Denied, place: FileStatus, stream: StreamId, user: str) -> Denied:
-    """Return the refusal with its way out: a closed state_dir lets members of its group make folders, and no others."""
-    way_out = (
-        f"add {user} to the group {place.group} of {stream.state_dir}, or let HDFS's superuser run "
-        f"`hdfs dfs -mkdir {stream.folder} && hdfs dfs -chown {user} {stream.folder}`"
-    )
-    return Denied(
-        f"{refused.message}. Way out: {way_out}",
-        tried=refused.tried,
-        server=refused.server,
-        principal=refused.principal,
-    )

@@ -50,16 +50,18 @@ def forget_copies(tenant: Tenant) -> None:
 
 def test_a_user_who_may_make_no_folder_is_told_the_way_out(tenant: Tenant) -> None:
     def closed(request: str, path: str) -> None:
-        if request == "make" and path == tenant.stream.folder:
+        if request == "make":
             raise Denied("etl may not write in /kstream")
 
     tenant.hdfs.at_request = closed
     with pytest.raises(Denied) as error:
         tenant.reconcile()
     folder = tenant.stream.folder
-    assert "etl may not write in /kstream. Way out: add etl to the group " in str(error.value)
+    assert "etl may not write in /kstream. Way out: add etl to the group of /kstream, or " in str(error.value)
     assert f"`hdfs dfs -mkdir {folder} && hdfs dfs -chown etl {folder}`" in str(error.value)
     assert not tenant.life.yarn.apps
+    with pytest.raises(Denied, match=r"hdfs dfs -mkdir /kstream/orders\.etl "):
+        set_desired(tenant.acting(), DesiredState.STOPPED, "x")
 
 
 class TestProven:
