@@ -9,10 +9,10 @@ from pathlib import Path
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowConfigException
 
+from airflow_kstream.model.airflow_options import NotifyPolicy, require_notifier
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy, require_notifier
 
 _SECTION = "kstream"
 _NUMBERS = "allowed is a whole number that is not negative"

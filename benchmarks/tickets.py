@@ -22,8 +22,8 @@ from statistics import median
 from rich.console import Console
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, renew_all
 from benchmarks.ground import Environment, ground

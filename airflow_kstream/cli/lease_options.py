@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.leases.recover import Backend
-from airflow_kstream.supervise.leases.requests import LimitsName
+from airflow_kstream.model.forms import help_of
+from airflow_kstream.model.leases.requests import Backend, LimitsName, RecoveryRequest
 
+_said = partial(help_of, RecoveryRequest)
+_REPEATABLE = " Repeatable."
 Folder = Annotated[str, typer.Argument(metavar="PATH", help="An absolute HDFS folder or file.")]
 Folders = Annotated[list[str], typer.Argument(metavar="PATH", help="Absolute HDFS folders or files.")]
 Below = Annotated[
@@ -21,47 +24,33 @@ Below = Annotated[
 File = Annotated[str, typer.Argument(metavar="PATH", help="An absolute HDFS path of a file.")]
 Patterns = Annotated[
     list[str] | None,
-    typer.Option("--pattern", help="A shell pattern of the name, or of the whole path if it has a slash. Repeatable."),
+    typer.Option("--pattern", help=_said("patterns") + _REPEATABLE),
 ]
 Allowed = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
         metavar="PATTERN[=APPLICATION]",
-        help="Files here may be recovered although their holder is alive, once their application (an id, or a "
-        "stream's name) is finished. Repeatable. In the last part of a path, write [=] for a literal =.",
+        help=_said("allowed") + _REPEATABLE,
     ),
 ]
 Approved = Annotated[
     list[str] | None,
-    typer.Option(
-        "--approve", metavar="PATH", help="Recover exactly this file even if its holder is alive. Repeatable."
-    ),
+    typer.Option("--approve", metavar="PATH", help=_said("approve") + _REPEATABLE),
 ]
 ApprovedBy = Annotated[str | None, typer.Option("--approved-by", metavar="NAME", help="Who approved that.")]
 Owner = Annotated[str | None, typer.Option(help="Only files of this owner.")]
 Holder = Annotated[str | None, typer.Option(help="Only files that this client name holds.")]
 Host = Annotated[str | None, typer.Option(help="Only files of clients on this host.")]
-LeakAfter = Annotated[
-    str, typer.Option("--leak-after", help="A living holder's file counts as leaked once unchanged for this long.")
-]
+LeakAfter = Annotated[str, typer.Option("--leak-after", help=_said("leak_after"))]
 OpenFor = Annotated[
     str,
     typer.Option(
         "--min-age", help="Only files opened at least this long ago, e.g. 10m. `recover` has its own --min-age."
     ),
 ]
-NotYounger = Annotated[
-    str,
-    typer.Option(
-        "--min-age",
-        help="Skip files opened more recently than this, even if their holder is dead (0s: skip none).",
-    ),
-]
-Limits = Annotated[
-    LimitsName,
-    typer.Option(help="unlimited: no concurrency limits. Safe mode, dead DataNodes and failures stop it all the same."),
-]
+NotYounger = Annotated[str, typer.Option("--min-age", help=_said("min_age"))]
+Limits = Annotated[LimitsName, typer.Option(help=_said("limits"))]
 PerDatanode = Annotated[
     int | None,
     typer.Option(
@@ -69,22 +58,16 @@ PerDatanode = Annotated[
         min=1,
         max=1_000_000,
         show_default="512, or --in-all if that is less",
-        help="The most recoveries at once on one DataNode.",
+        help=_said("per_datanode"),
     ),
 ]
 InAll = Annotated[
     int | None,
-    typer.Option(
-        "--in-all", min=1, max=1_000_000, show_default="1000", help="The most recoveries at once on all DataNodes."
-    ),
+    typer.Option("--in-all", min=1, max=1_000_000, show_default="1000", help=_said("in_all")),
 ]
-Deadline = Annotated[
-    str, typer.Option("--deadline", help="How long to wait for a file to close before it is given up, e.g. 30m.")
-]
-WhichBackend = Annotated[
-    Backend, typer.Option("--backend", help="native, or hdfs-debug: one JVM per file, running hdfs debug recoverLease.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch no lease.")]
+Deadline = Annotated[str, typer.Option("--deadline", help=_said("deadline"))]
+WhichBackend = Annotated[Backend, typer.Option("--backend", help=_said("backend"))]
+DryRun = Annotated[bool, typer.Option("--dry-run", help=_said("dry_run"))]
 Since = Annotated[str, typer.Option("--since", help="How far back, e.g. 7d or 12h.")]
 
 

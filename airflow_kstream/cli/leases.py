@@ -20,12 +20,12 @@ from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, show
 from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below, plain_path
 from airflow_kstream.model.leases.lease import LeaseRules, Recovery
+from airflow_kstream.model.leases.requests import Backend, LimitsName, OpenFileFilter, RecoveryRequest
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.journal import read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport, recover_stuck_files
-from airflow_kstream.supervise.leases.requests import LimitsName, OpenFileFilter, RecoveryRequest
+from airflow_kstream.supervise.leases.recover import RecoveryReport, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.views import leases as lease_views

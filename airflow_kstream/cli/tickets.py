@@ -21,18 +21,13 @@ from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.ticket import TicketCache
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
-from airflow_kstream.supervise.tickets.declaration import (
-    TicketDeclaration,
-    declaration_path,
-    kept_tickets,
-    read_declaration,
-)
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.renewal import renew_all, ticket_status
+from airflow_kstream.supervise.tickets.selection import declaration_path, kept_tickets, read_declaration
 from airflow_kstream.views import tickets as ticket_views
 from airflow_kstream.views.tickets import checks_table
 

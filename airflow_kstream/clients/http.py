@@ -8,15 +8,15 @@ from contextlib import contextmanager
 import requests
 import urllib3
 
-from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
 from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
-from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
+from airflow_kstream.clients.waiting import USUAL
+from airflow_kstream.clients.whole_answer import limit_whole_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
-CONNECT_AND_READ_SECONDS = (USUAL.connect, USUAL.read)
 # requests.adapters raises it as a plain OSError without a number.
 _NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
 # How the bytes of a page begin.

@@ -23,6 +23,7 @@ from kafka import errors as kafka_errors
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
+from airflow_kstream.clients.kerberos.krb5_errors import words_of
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
@@ -137,9 +138,8 @@ def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
     try:
         yield
     except GSSError as error:
-        reason = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
         source = login.identity.keytab or login.identity.ticket_cache
-        raise CredentialError(f"{reason} ({source})", **context) from error
+        raise CredentialError(f"{words_of(error)} ({source})", **context) from error
     except kafka_errors.KafkaError as error:
         cause = _first_failure(error)
         meaning, words = next((kind, words) for foreign, kind, words in _MEANINGS if isinstance(cause, foreign))

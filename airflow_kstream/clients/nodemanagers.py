@@ -11,7 +11,8 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import http_errors, kerberos_session
-from airflow_kstream.clients.whole_answer import TimeLimits, server_date
+from airflow_kstream.clients.waiting import TimeLimits
+from airflow_kstream.clients.whole_answer import server_date
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

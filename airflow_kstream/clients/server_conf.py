@@ -15,7 +15,8 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import http_errors, kerberos_session, senseless
-from airflow_kstream.clients.whole_answer import TimeLimits, server_date
+from airflow_kstream.clients.waiting import TimeLimits
+from airflow_kstream.clients.whole_answer import server_date
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, Property
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable

@@ -1,16 +1,29 @@
-"""The one way to wait for something that has to be polled."""
+"""The one way to wait for something that has to be polled, and how long any answer is waited for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_kstream.model.errors import Unavailable
 
 T = TypeVar("T")
+
+
+class TimeLimits(NamedTuple):
+    """The seconds that connecting, the wait for the next bytes, and a whole answer may take."""
+
+    connect: float
+    read: float
+    whole: float
+
+
+# Every answer that the supervisor asks for is small: a page of JSON, a claim, a folder's listing.
+USUAL = TimeLimits(5.0, 30.0, 60.0)
+CONNECT_AND_READ_SECONDS = (USUAL.connect, USUAL.read)
 
 
 def until(ask: Callable[[], T], every: timedelta, within: timedelta) -> T:

@@ -17,29 +17,18 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPResponse
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import requests
 import urllib3.connection
 import urllib3.connectionpool
 from requests.adapters import HTTPAdapter
 
+from airflow_kstream.clients.waiting import USUAL, TimeLimits
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-
-
-class TimeLimits(NamedTuple):
-    """The seconds that connecting, the wait for the next bytes, and a whole answer may take."""
-
-    connect: float
-    read: float
-    whole: float
-
-
-# Every answer that the supervisor asks for is small: a page of JSON, a claim, a folder's listing.
-USUAL = TimeLimits(5.0, 30.0, 60.0)
 
 
 def limit_whole_answers(session: requests.Session, whole: float) -> None:

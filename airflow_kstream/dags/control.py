@@ -15,7 +15,7 @@ from airflow.sdk import DAG, Param
 
 from airflow_kstream.dags.factory import task_arguments
 from airflow_kstream.dags.ids import control_id
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.operators.stream_control import OF_THE_CLUSTER, Action, StreamControlOperator
 
 _ACTIONS: Mapping[Action, str] = {

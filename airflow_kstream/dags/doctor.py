@@ -27,7 +27,7 @@ from airflow.sdk import DAG
 from airflow_kstream import settings
 from airflow_kstream.dags.factory import declared_dag
 from airflow_kstream.dags.ids import doctor_id
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
 
 

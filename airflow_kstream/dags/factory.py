@@ -21,9 +21,9 @@ from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import refused_id
+from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.notifications.bounds import callback
 from airflow_kstream.notifications.notifier import require_usable

@@ -20,7 +20,7 @@ from airflow.sdk import DAG
 from airflow_kstream import settings
 from airflow_kstream.dags.factory import declared_dag
 from airflow_kstream.dags.ids import fleet_id
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.operators.fleet_look import FleetLookOperator, NeedsAHandOperator
 
 # An hour without the cluster is one run that waits, and is green afterwards.

@@ -21,7 +21,7 @@ from airflow.sdk import DAG, Param
 
 from airflow_kstream.dags.factory import declared_dag
 from airflow_kstream.dags.ids import housekeeping_id
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.operators.housekeeping import HousekeepingOperator
 
 # The form with which a person starts a run by hand.

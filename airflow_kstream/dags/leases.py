@@ -28,187 +28,48 @@ the NameNode counts as dead. The NameNode would close those too, but an hour lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
-from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import ParamValidationError
 
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import leases_id
-from airflow_kstream.model.durations import parse_duration
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import options_of
+from airflow_kstream.model.forms import default_text, form_of
+from airflow_kstream.model.leases.requests import LeaseDeclaration, RecoveryRequest
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from airflow_kstream.supervise.leases.recover import Backend
-from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryRequest
 
-_DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
-_WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
-# The form sends an empty line as an empty text, and an empty field as null. A field that may be null has no star.
-_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
-_PATH_OR_EMPTY_LINE = "^(/|$)"
-_MOST_AT_ONCE = 1_000_000
-
-# The form. The fields of a declaration replace its defaults.
-FORM: Mapping[str, dict[str, Any]] = {
-    "paths": {
-        "default": [],
-        "title": "Folders or files",
-        "description": "Absolute HDFS paths, one a line: those of the declaration, or what lies in them.",
-        "type": "array",
-        "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
-        "section": _WHERE,
-    },
-    "patterns": {
-        "default": [],
-        "title": "Patterns",
-        "description": "Shell patterns such as *.in-progress, one a line; one must match the file's name, or its whole "
-        "path where the pattern has a slash. Leave it empty for all open files.",
-        **_TEXTS,
-        "section": _WHERE,
-    },
-    "min_age": {
-        "default": "10m",
-        "title": "Opened at least … ago",
-        "description": "Younger files are left alone. Written like 90s, 15m, 6h or 1h30m.",
-        "type": "string",
-        "pattern": _DURATION,
-        "section": _WHEN,
-    },
-    "leak_after": {
-        "default": "1h",
-        "title": "Unchanged for at least …, where the holder lives",
-        "description": "A file whose holder lives counts as leaked when it was measured unchanged for this long.",
-        "type": "string",
-        "pattern": _DURATION,
-        "section": _WHEN,
-    },
-    "allowed": {
-        "default": [],
-        "title": "Allowed once their application is finished",
-        "description": "PATTERN or PATTERN=APPLICATION, one a line. The application is an id or a stream's name; "
-        "without one, the application to which the file is attributed must be known to be finished.",
-        **_TEXTS,
-        "section": _LIVING,
-    },
-    "approve": {
-        "default": [],
-        "title": "Approved by you",
-        "description": "Exact paths, one a line, in the declaration's, of leaked files to close although their holder "
-        "lives. "
-        "What their writers did not flush is lost. The journal names you.",
-        "type": ["array", "null"],
-        "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
-        "section": _LIVING,
-    },
-    "limits": {
-        "default": LimitsName.DEFAULT.value,
-        "title": "Limits",
-        "description": "default starts with low concurrency and adapts to the cluster; unlimited has no limit.",
-        "type": "string",
-        "enum": [name.value for name in LimitsName],
-        "section": _HOW,
-    },
-    "per_datanode": {
-        "default": None,
-        "title": "At once on one DataNode",
-        "description": "The most recoveries at once on one DataNode. Leave it empty for 512.",
-        "type": ["integer", "null"],
-        "minimum": 1,
-        "maximum": _MOST_AT_ONCE,
-        "section": _HOW,
-    },
-    "in_all": {
-        "default": None,
-        "title": "At once in all",
-        "description": "The most recoveries at once on all DataNodes together. Leave it empty for 1000.",
-        "type": ["integer", "null"],
-        "minimum": 1,
-        "maximum": _MOST_AT_ONCE,
-        "section": _HOW,
-    },
-    "deadline": {
-        "default": "15m",
-        "title": "Deadline of a file",
-        "description": "How long to wait for a file to close, from the first request on, before it is given up.",
-        "type": "string",
-        "pattern": _DURATION,
-        "section": _HOW,
-    },
-    "backend": {
-        "default": Backend.NATIVE.value,
-        "title": "Backend",
-        "description": "native asks for many files over one connection; hdfs-debug runs hdfs debug recoverLease, "
-        "a JVM of some seconds for each file, on a worker that has a Hadoop client.",
-        "type": "string",
-        "enum": [backend.value for backend in Backend],
-        "section": _HOW,
-    },
-    "dry_run": {
-        "default": False,
-        "title": "Dry run",
-        "description": "Scan, say what would be done, and touch no lease.",
-        "type": "boolean",
-        "section": _HOW,
-    },
+# The form, in its order. The fields of a declaration replace its defaults.
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Where": ("paths", "patterns"),
+    "From when on": ("min_age", "leak_after"),
+    "Files whose holder lives": ("allowed", "approve"),
+    "How": ("limits", "per_datanode", "in_all", "deadline", "backend", "dry_run"),
 }
-_DECLARED = {*FORM, "every", "airflow"} - {"approve"}
-# Airflow checks each whenever it reads this file, for which it has 30 s.
-_MOST_PATHS = 1000
+FORM: Mapping[str, dict[str, Any]] = {
+    name: form_of(RecoveryRequest if name == "approve" else LeaseDeclaration, name) | {"section": section}
+    for section, names in _SECTIONS.items()
+    for name in names
+}
 _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 
-def declared(text: str) -> dict[str, Any]:
-    """Return the declaration. Raises InvalidInput: when any of it is wrong."""
-    declaration = read_mapping(text)
-    if not declaration.get("paths"):
-        raise InvalidInput("it names no paths")
-    unknown = sorted({str(name) for name in declaration} - _DECLARED)
-    if unknown:
-        raise InvalidInput(f"{', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
-    try:
-        ParamsDict(form(declaration)).validate()
-    except ParamValidationError as error:
-        raise InvalidInput(str(error).splitlines()[0]) from error
-    empty = sorted(name for name in _LISTS & declaration.keys() if "" in (declaration[name] or ()))
-    if empty:
-        raise InvalidInput(f"{', '.join(empty)}: '' does not match anything")
-    if not timedelta(seconds=10) <= every(declaration) <= timedelta(days=366):
-        raise InvalidInput(f"every is {declaration['every']!r}; allowed is 10s to 366d")
-    if len(declaration["paths"]) > _MOST_PATHS:
-        raise InvalidInput(f"paths has {len(declaration['paths'])} entries; allowed are {_MOST_PATHS}")
-    fields = {name: value for name, value in declaration.items() if name not in {"paths", "every", "airflow"}}
-    options_of(declaration)
-    require_no_templates(declaration)
-    for path in declaration["paths"]:
-        RecoveryRequest.from_mapping({**fields, "path": path}).settings()
-    return declaration
+def form(declaration: LeaseDeclaration) -> dict[str, Param]:
+    declared = {name: default_text(getattr(declaration, name)) for name in FORM.keys() - {"approve"}}
+    return {name: Param(**{**field, "default": declared.get(name, field["default"])}) for name, field in FORM.items()}
 
 
-def every(declaration: Mapping[str, Any]) -> timedelta:
-    return parse_duration(str(declaration.get("every", "15m")))
-
-
-def form(declaration: Mapping[str, Any]) -> dict[str, Param]:
-    return {
-        name: Param(**{**field, "default": declaration.get(name, field["default"])}) for name, field in FORM.items()
-    }
-
-
-def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
+def lease_dag(cluster_conn_id: str, declaration: LeaseDeclaration) -> DAG:
     with declared_dag(
         cluster_conn_id,
         leases_id(cluster_conn_id),
         f"Closes files that are stuck open on {cluster_conn_id}",
         # One run at a time: two would measure and recover the same files.
-        every(declaration),
-        options_of(declaration),
+        declaration.every,
+        declaration.airflow,
         params=form(declaration),
         # Lists from the form arrive as lists.
         render_template_as_native_obj=True,
@@ -229,7 +90,7 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
             # They share the principal's record of earlier scans.
             max_active_tis_per_dagrun=1,
             # The person who starts a run chooses its params.
-            within=declaration["paths"],
+            within=declaration.paths,
             request=fields | lists,
             dry_run="{{ params.dry_run }}",
         ).expand(path=paths())
@@ -237,7 +98,9 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
 
 
 def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
-    yield lease_dag(declaration.stem, declared(text))
+    fields = read_mapping(text)
+    require_no_templates(fields)
+    yield lease_dag(declaration.stem, LeaseDeclaration.from_mapping(fields))
 
 
 def declared_dags() -> dict[str, DAG]:

@@ -52,9 +52,9 @@ from airflow_kstream.dags.ids import (
     stream_id,
     undeclared_id,
 )
+from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, options_of
 from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.declared_stream import declared

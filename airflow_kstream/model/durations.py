@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -77,4 +77,5 @@ def _not_negative(value: timedelta) -> timedelta:
     return value
 
 
-Duration = Annotated[timedelta, BeforeValidator(_from_text), AfterValidator(_not_negative)]
+_SCHEMA = {"type": "string", "format": "duration", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"}
+Duration = Annotated[timedelta, BeforeValidator(_from_text), AfterValidator(_not_negative), WithJsonSchema(_SCHEMA)]

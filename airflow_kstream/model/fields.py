@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
@@ -240,7 +240,11 @@ TicketCacheName = Annotated[
 ]
 CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, which every Java program can read")]
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
-HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
+HdfsPath = Annotated[
+    str,
+    must(_is_hdfs_path, "an absolute HDFS path with no '..' in it"),
+    WithJsonSchema({"type": "string", "pattern": "^/"}),
+]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
 StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM)]
 ApplicationId = Annotated[str, must(is_application_id, "like application_1700000000000_0001")]
@@ -251,7 +255,11 @@ Memory = Annotated[
 Share = Annotated[float, must(lambda number: 0 < number < 1, "a number between 0 and 1")]
 ShareOrNone = Annotated[float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1")]
 Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000")]
-Count = Annotated[int, must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000")]
+Count = Annotated[
+    int,
+    must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000"),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 1_000_000}),
+]
 
 # As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
 FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseNotifier
 
 from airflow_kstream.hooks.cluster import fields_of, read_connection
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow, covers
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.notifications.notifier import notify_now, require_usable
 
 if TYPE_CHECKING:

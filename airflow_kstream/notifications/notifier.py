@@ -11,8 +11,8 @@ from typing import Any
 from airflow.sdk import BaseNotifier
 
 from airflow_kstream import settings
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 
 
 def configured(declared: NotifyPolicy) -> NotifyPolicy:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream import metrics, settings
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import Event, EventKind, ToldSubject, Trouble
 from airflow_kstream.notifications.bounds import look_at, within
 from airflow_kstream.notifications.notifier import configured, notify_now

@@ -9,10 +9,10 @@ from typing import Any
 from airflow.sdk import Asset, XComArg
 
 from airflow_kstream.assets import stream_asset
+from airflow_kstream.model.airflow_options import require_no_secret
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.airflow_options import require_no_secret
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping

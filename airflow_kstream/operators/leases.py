@@ -12,14 +12,14 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.leases.lease import Recovery
+from airflow_kstream.model.leases.requests import RecoveryRequest, RecoverySettings, fields_with
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.judging import Intent
-from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
-from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
+from airflow_kstream.supervise.leases.recover import RecoveryReport, recover_stuck_files
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
 from airflow_kstream.views.pages.kept import FILES, files_after, key_of

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.declared import read
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.notifications import tasks
 from airflow_kstream.notifications.tasks import tell_from_task

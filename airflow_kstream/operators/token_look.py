@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.policy.events.attention import token_hands
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.watched import watched_tokens
 
 if TYPE_CHECKING:

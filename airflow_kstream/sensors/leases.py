@@ -9,8 +9,9 @@ from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.leases.lease import LeaseRules
+from airflow_kstream.model.leases.requests import OpenFileCondition, fields_with
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.leases.requests import OpenFileCondition, fields_with
+from airflow_kstream.supervise.leases.findings import condition_report, is_met
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.leases import OpenFilesTrigger
@@ -63,9 +64,9 @@ class HdfsOpenFileSensor(AwaitingSensor):
             open_lease_session(cluster, cluster.watcher) as session,
         ):
             survey = Surveyor(session, awaited.search(awaited.min_age), LeaseRules(), self.log.info).scan()
-        report = awaited.report(survey)
+        report = condition_report(awaited, survey)
         self.log.info("%d files are open below %s, %d of them stuck", report["open"], self.path, report["stuck"])
-        return awaited.met(survey), report
+        return is_met(awaited, survey), report
 
     def trigger(self) -> OpenFilesTrigger:
         return OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)

@@ -11,8 +11,8 @@ from airflow.sdk.configuration import conf
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.tickets.declaration import TicketSelection, selected
 from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, check
+from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
 

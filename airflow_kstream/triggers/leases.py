@@ -12,8 +12,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.leases.lease import LeaseRules
-from airflow_kstream.supervise.leases.findings import Survey
-from airflow_kstream.supervise.leases.requests import OpenFileCondition
+from airflow_kstream.model.leases.requests import OpenFileCondition
+from airflow_kstream.supervise.leases.findings import Survey, condition_report, is_met, stuck_files
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
@@ -39,7 +39,7 @@ class OpenFilesTrigger(ClusterPollingTrigger):
 
             async def poll() -> dict[str, Any] | None:
                 survey = await sessions.ask(Surveyor.scan)
-                return awaited.report(survey) if awaited.met(survey) else None
+                return condition_report(awaited, survey) if is_met(awaited, survey) else None
 
             yield poll
 
@@ -97,11 +97,11 @@ class OpenFileEventTrigger(BaseEventTrigger):
             while True:
                 survey = await self._poll(sessions)
                 if survey:
-                    stuck = {(finding.path, finding.history.state.file_id) for finding in awaited.stuck(survey)}
+                    stuck = {(finding.path, finding.history.state.file_id) for finding in stuck_files(awaited, survey)}
                     fresh = sorted(path for path, _ in stuck - known)
                     known = stuck
                     if fresh:
-                        yield self._event(awaited.report(survey), fresh)
+                        yield self._event(condition_report(awaited, survey), fresh)
                 await asyncio.sleep(self.every_seconds)
 
     async def _poll(self, sessions: Sessions[Surveyor]) -> Survey | None:

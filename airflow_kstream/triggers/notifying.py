@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from airflow_kstream import settings
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled

@@ -16,9 +16,9 @@ from airflow.sdk import DAG
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.model.streams.stream import OnChange
 from airflow_kstream.model.streams.stream_policies import RestartPolicy

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.checkpoint_owner import Owner
 from airflow_kstream.model.streams.event import EventKind, Ledger, Trouble

@@ -20,6 +20,7 @@ from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, Judgement
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.requests import RecoverySettings
 from airflow_kstream.notifications.outbox import in_time
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
@@ -29,7 +30,7 @@ from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.judging import Intent
-from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings
+from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport
 from tests.airflow import notifiers

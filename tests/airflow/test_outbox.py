@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from airflow_kstream import settings
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.event import Event, EventKind
 from airflow_kstream.notifications import outbox as outboxes
 from airflow_kstream.notifications.notifier import configured, notify_now, require_usable

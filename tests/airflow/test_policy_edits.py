@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.declarations import (
     DeclarationFolder,
     KeptKind,

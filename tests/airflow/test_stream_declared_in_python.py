@@ -12,9 +12,9 @@ from airflow.sdk.log import _secrets_masker  # type: ignore[attr-defined]  # wha
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_kstream.hooks.cluster import _mask_secrets
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 

@@ -12,10 +12,10 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.contract import accepted_marker, claim_file, ended_file
 from airflow_kstream.model.streams.generation import Missing, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind

@@ -11,14 +11,15 @@ import pytest
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import FindingKind
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
+from airflow_kstream.policy.tickets.renewal import TicketState
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all, ticket_status
+from airflow_kstream.supervise.tickets.selection import kept_tickets
 from tests.kdc.logins import brief, cluster, login
 from tests.live.realms import silent_realm, without_kdc
 from tests.live.streams import await_that

@@ -20,8 +20,8 @@ from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import LeaseRules, Outcome, Recovery, Target
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import (
     LeaseRecoverer,
     RecoveryResources,
@@ -39,7 +39,7 @@ HOME = f"/user/{getuser()}/recovery"
 HASTY = LeaseRules(
     min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
 )
-_DEBUG_ADMIN = "org.apache.hadoop.hdfs.resources.DebugAdmin"
+_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 
 
 @dataclass

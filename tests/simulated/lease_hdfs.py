@@ -12,8 +12,8 @@ from typing import cast
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.leases.lease import Recovery, Target
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import Block, FileState, Fingerprint
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import (
     Clock,
     RecoveryResources,

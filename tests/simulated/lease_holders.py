@@ -14,11 +14,12 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import Attribution, HolderLiveness, HolderStatus, LeaseRules
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.requests import ApprovalRules
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey, judged_finding
 from airflow_kstream.supervise.leases.holders import HolderProbe
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Judging
+from airflow_kstream.supervise.leases.judging import Approvals, Judging
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from tests.simulated.servers import SimHdfs

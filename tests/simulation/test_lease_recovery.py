@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.leases.lease import Outcome
-from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from tests.examples import examples
 from tests.simulated.lease_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
 

@@ -12,11 +12,12 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import senseless
+from airflow_kstream.clients.rpc.java_exceptions import NOT_ACTIVE
 from airflow_kstream.clients.whole_answer import Context
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 
 # The NameNode's words for "ask the other one" and "ask again": it starts, or it is not the active one.
-_NOT_ACTIVE = frozenset({"StandbyException", "RetriableException"})
+_NOT_ACTIVE = NOT_ACTIVE | {"RetriableException"}
 # Operation -> the only key of the object that answers it (JsonUtil, NamenodeWebHdfsMethods).
 _OBJECTS: Mapping[str, str] = {
     "GETFILESTATUS": "FileStatus",

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 import requests
 
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable

@@ -7,7 +7,8 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth, HdfsInventory

@@ -22,6 +22,7 @@ from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import LoginToken, protections
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hdfs_path import checked_path, file_time, is_below
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
@@ -99,8 +100,6 @@ def _token(token: Message) -> LoginToken:
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1
-# As for its web server. Not imported from there: listing needs no HTTP client, which takes 0.3 s to import.
-_CONNECT_AND_READ_SECONDS = (5.0, 30.0)
 # CreateFlagProto; a size not below a NameNode's least one, nor any cell; CryptoProtocolVersionProto.
 _APPEND, _BLOCK_BYTES, _ENCRYPTION_ZONES = 4, 128 * 1024 * 1024, 2
 # The number of requests that a failover makes us repeat, and of answers held at a time.
@@ -136,7 +135,7 @@ class NameNodeRpc:
         service_principal: str,
         identity: Identity,
         protection: str = "authentication",
-        seconds: tuple[float, float] = _CONNECT_AND_READ_SECONDS,
+        seconds: tuple[float, float] = CONNECT_AND_READ_SECONDS,
     ) -> None:
         self.protections = protections(protection)
         self._namenode = ActiveNameNode(
@@ -180,7 +179,7 @@ class NameNodeRpc:
         return self._namenode.latency
 
     def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
-        """Have the lease of each open file recovered, whoever holds it; this doesn't wait for the end of any.
+        """Request the recovery of each open file's lease, regardless of its holder, and wait for the end of none.
 
         Return for each path, in order: True if the file is closed now, False if its recovery was begun, else the error,
         with the NameNode's words: NotFound, Denied, or Conflict. It needs the right to write the file. Raises

@@ -14,11 +14,13 @@ from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc, Replicas
 from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
 from airflow_kstream.clients.rpc.sasl import LoginToken, NoProtection
+from airflow_kstream.clients.waiting import USUAL
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed, encode
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol"
-_CONNECT_AND_READ_SECONDS = (5.0, 20.0)
+# Less than usual, because WebHDFS may tell a length, too.
+_DATANODE_SECONDS = (USUAL.connect, 20.0)
 _WIDTH = 8
 # All DataNodes know nothing of a block whose pipeline is just being made: nothing was flushed to it (DFSInputStream).
 _NO_REPLICA = "ReplicaNotFoundException"
@@ -39,7 +41,7 @@ class ReplicaLengths:
     """
 
     def __init__(
-        self, namenode: NameNodeRpc, web: LeaseHdfsPool, seconds: tuple[float, float] = _CONNECT_AND_READ_SECONDS
+        self, namenode: NameNodeRpc, web: LeaseHdfsPool, seconds: tuple[float, float] = _DATANODE_SECONDS
     ) -> None:
         self._namenode = namenode
         self._web = web

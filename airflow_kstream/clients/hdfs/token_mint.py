@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL, without_secrets
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS
 from airflow_kstream.clients.local.credential_files import MAX_BYTES
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
@@ -102,7 +101,7 @@ def _call(namenode: ActiveNameNode, tried: str, method: str, request: bytes) -> 
 
 
 def _namenode(conf: HadoopConf, filesystem: str, identity: Identity) -> ActiveNameNode:
-    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS)
+    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
     return ActiveNameNode(conf.namenode_rpcs(filesystem), identity, terms)
 
 

@@ -12,12 +12,13 @@ import requests
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors
+from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
-from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, USUAL
+from airflow_kstream.clients.whole_answer import limit_whole_answers
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.formats.token import SecretBytes, Span
@@ -61,7 +62,7 @@ def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) ->
     Such a token names its owner by the principal. WebHDFS knows its callers only by their short names, so that none of
     them can be that owner.
     """
-    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS)
+    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
     with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
         without_secrets(partial(_cancel, namenode, token))
 

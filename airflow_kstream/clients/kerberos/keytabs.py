@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from airflow_kstream.clients.kerberos.krb5_errors import login_result, words_of
 from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import read_regular
@@ -20,24 +21,6 @@ from airflow_kstream.model.kerberos.keytab import KdcStatus, KeytabFile, KeyVers
 
 # A keytab has some hundred bytes; a file larger than this was named by mistake.
 _LARGEST = 16 * 1024 * 1024
-
-# krb5.h; the numbers are the protocol's own (RFC 4120, 7.5.9) beyond KRB5KDC_ERR_NONE.
-_LOGINS = {
-    -1765328383: LoginResult.EXPIRED,  # KRB5KDC_ERR_NAME_EXP
-    -1765328378: LoginResult.UNKNOWN,  # KRB5KDC_ERR_C_PRINCIPAL_UNKNOWN
-    -1765328370: LoginResult.ENCTYPES_REFUSED,  # KRB5KDC_ERR_ETYPE_NOSUPP
-    -1765328366: LoginResult.LOCKED,  # KRB5KDC_ERR_CLIENT_REVOKED
-    -1765328361: LoginResult.PASSWORD_EXPIRED,  # KRB5KDC_ERR_KEY_EXP
-    -1765328360: LoginResult.KEY_REFUSED,  # KRB5KDC_ERR_PREAUTH_FAILED
-    -1765328353: LoginResult.KEY_REFUSED,  # KRB5KRB_AP_ERR_BAD_INTEGRITY: no preauthentication, not our key
-    -1765328347: LoginResult.SKEWED,  # KRB5KRB_AP_ERR_SKEW
-    -1765328236: LoginResult.SKEWED,  # KRB5_KDCREP_SKEW
-    -1765328230: LoginResult.UNREACHABLE,  # KRB5_REALM_UNKNOWN
-    -1765328228: LoginResult.UNREACHABLE,  # KRB5_KDC_UNREACH
-    -1765328203: LoginResult.NO_KEY,  # KRB5_KT_NOTFOUND
-    -1765328164: LoginResult.UNREACHABLE,  # KRB5_REALM_CANT_RESOLVE
-}
-_ETYPE_NOSUPP = -1765328370
 
 
 def read(path: str) -> KeytabFile:
@@ -116,7 +99,7 @@ class _Question:
             krb5.cc_initialize(self.context, store, self._name())
             krb5.cc_store_cred(self.context, store, ticket)
         except krb5.Krb5Error as error:
-            return _LOGINS.get(error.err_code, LoginResult.REFUSED), _words(error)
+            return login_result(error), words_of(error)
         return LoginResult.ACCEPTED, ""
 
     def refused(self, enctypes: Sequence[int]) -> Iterator[int]:
@@ -128,7 +111,7 @@ class _Question:
                 krb5.get_etype_info(self.context, self._name(), options)
             except krb5.Krb5Error as error:
                 # Any other refusal is about the principal, and the login reports it.
-                if error.err_code == _ETYPE_NOSUPP:
+                if login_result(error) is LoginResult.ENCTYPES_REFUSED:
                     yield enctype
 
     def salt(self) -> bytes | None:
@@ -150,7 +133,7 @@ def _current_kvno(principal: str, caches: Sequence[Path], private: Path) -> tupl
             write_private(mine, cache.read_bytes())
             return _service_kvno(principal, mine)
         except gssapi.raw.misc.GSSError as error:
-            why = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
+            why = words_of(error)
         except (OSError, CredentialError, krb5.Krb5Error) as error:
             why = str(error)
     return None, f"the KDC gives no service ticket for {principal} ({why})"
@@ -166,7 +149,3 @@ def _service_kvno(principal: str, cache: Path) -> tuple[int | None, str]:
             kvno = ticket_key(ticket.ticket).kvno
             return kvno, "" if kvno is not None else "the KDC leaves it out of its tickets"
     raise CredentialError("the ticket was not kept")
-
-
-def _words(error: krb5.Krb5Error) -> str:
-    return str(error).rpartition(" ")[0] or str(error)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
-from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.local.regular_files import read_text
 

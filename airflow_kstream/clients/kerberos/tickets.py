@@ -9,24 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from airflow_kstream.clients.kerberos import ccache
-from airflow_kstream.clients.lazy import gssapi, krb5
+from airflow_kstream.clients.kerberos.krb5_errors import TICKET_EXPIRED, error_number, kerberos_error
+from airflow_kstream.clients.lazy import krb5
 from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.local.regular_files import is_special
-from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
+from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 
-_ERROR_CODE = 0xFFFFFFFF
-# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
-_KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
-# KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
-_KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
-# KRB5KRB_AP_ERR_SKEW, KRB5_KDCREP_SKEW: NTP mends a clock within minutes.
-_CLOCKS_DIFFER = {code & _ERROR_CODE for code in (-1765328347, -1765328236)}
-_OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
-# KRB5KRB_AP_ERR_TKT_EXPIRED
-_TICKET_EXPIRED = -1765328352 & _ERROR_CODE
 _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096
 # A cache in libkrb5's format 3 or 4 begins so.
@@ -75,7 +66,7 @@ def renew(held: Ticket, cache: Path) -> Ticket:
         try:
             _renew_into(fresh, cache, principal)
         except krb5.Krb5Error as error:
-            if _code(error) == _TICKET_EXPIRED:
+            if error_number(error) == TICKET_EXPIRED:
                 raise _too_late(held, tried, principal) from error
             raise
         renewed = granting_ticket(fresh, principal, tried)
@@ -254,20 +245,3 @@ def _require_file(path: Path, tried: str) -> None:
         path.open("rb").close()
     except OSError as error:
         raise CredentialError(error.strerror or str(error), tried=tried) from error
-
-
-def kerberos_error(error: gssapi.raw.misc.GSSError | krb5.Krb5Error, **context: str) -> KstreamError:
-    """Return our error for one of the Kerberos libraries: an absent KDC can come back, and a clock be
-    set; another refusal stays one."""
-    if isinstance(error, krb5.Krb5Error):
-        words = str(error).rpartition(" ")[0]
-    else:
-        # Use the mechanism's own text: the major status only says that something failed.
-        words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
-    kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
-    told = kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
-    return told.passing() if _code(error) in _CLOCKS_DIFFER else told
-
-
-def _code(error: gssapi.raw.misc.GSSError | krb5.Krb5Error) -> int:
-    return (error.err_code if isinstance(error, krb5.Krb5Error) else error.min_code) & _ERROR_CODE

@@ -24,6 +24,7 @@ from airflow_kstream.clients.rpc.sasl import (
     Protection,
     credentials,
 )
+from airflow_kstream.clients.waiting import USUAL
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.model.kerberos.identity import Identity, split_principal
@@ -52,8 +53,8 @@ class Terms:
     protocol: str
     service_principal: str
     protections: tuple[Protection, ...]
-    connect_seconds: float
-    read_seconds: float
+    connect_seconds: float = USUAL.connect
+    read_seconds: float = USUAL.read
 
 
 class RemoteError(Exception):

@@ -7,16 +7,14 @@ from threading import Lock
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.java_exceptions import error_of
+from airflow_kstream.clients.rpc.java_exceptions import NOT_ACTIVE, error_of
 from airflow_kstream.clients.rpc.sasl import NoProtection
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed
 from airflow_kstream.model.kerberos.identity import Identity
-
-_NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
 
 
 class ActiveNameNode:
@@ -80,7 +78,7 @@ class ActiveNameNode:
             except _foreign() as error:
                 troubles[address] = _mapped(error)
                 continue
-            if not any(isinstance(answer, RemoteError) and answer.java_class in _NOT_ACTIVE for answer in answers):
+            if not any(isinstance(answer, RemoteError) and answer.java_class in NOT_ACTIVE for answer in answers):
                 # The next call begins with the NameNode where this one succeeded.
                 self._addresses.sort(key=lambda other: other != address)
                 return answers

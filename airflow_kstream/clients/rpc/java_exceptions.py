@@ -1,4 +1,4 @@
-"""Our errors for Hadoop's exceptions: one table for RPC, WebHDFS, hdfs-native and `hdfs debug`."""
+"""Our errors for Hadoop's exceptions: one table for RPC, WebHDFS and `hdfs debug`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from airflow_kstream.model.errors import (
 
 # The server lacks the operation, and retrying will not help. Callers that have another way check for these.
 NO_SUCH_OPERATION = frozenset({"RpcNoSuchMethodException", "UnsupportedOperationException"})
+# Another NameNode may be the active one.
+NOT_ACTIVE = frozenset({"StandbyException", "ObserverRetryOnActiveException"})
 
 ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
     {

@@ -5,14 +5,16 @@ The recovery of a lease: its target and its outcome.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Any
 
+from airflow_kstream.model.clusters.hdfs_path import is_below
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.leases.open_file import Fingerprint
+from airflow_kstream.model.leases.open_file import FileHistory, Fingerprint, OpenFile
 from airflow_kstream.model.plain import Group, fields_of
 
 
@@ -180,6 +182,42 @@ class Search:
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
             raise InvalidInput(f"path is {self.path!r}; allowed is an absolute HDFS path")
+
+    def admits_row(self, file: OpenFile) -> bool:
+        """Return False if what a listing tells of a file rules it out. A holder that it doesn't name rules out none."""
+        return (
+            is_below(self.path, file.path)
+            and (not self.patterns or any(path_matches(file.path, pattern) for pattern in self.patterns))
+            and (self.holder is None or file.holder in (None, self.holder))
+            and self.host in (None, file.host)
+        )
+
+    def admits_state(self, history: FileHistory, now: datetime) -> bool:
+        """Return True if a file whose row was admitted also has the owner, the age, and the very holder."""
+        return (
+            self.holder in (None, history.file.holder)
+            and self.owner in (None, history.state.owner)
+            and history.age(now) >= self.min_age
+        )
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """Match a pattern without a slash against the name, one with a slash against the whole path, folder by folder.
+
+    A star ends at the next slash; `**` as a folder stands for any number of folders.
+    """
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _folders_match(path.split("/"), pattern.split("/"))
+
+
+def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not names
+    first, *rest = patterns
+    if first == "**":
+        return any(_folders_match(names[count:], rest) for count in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
 
 
 class Outcome(StrEnum):

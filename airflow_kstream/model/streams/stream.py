@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy, require_notifier
 from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.fields import (
     NO_CHECKPOINT,
@@ -29,7 +30,6 @@ from airflow_kstream.model.fields import (
     Word,
 )
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy, require_notifier
 from airflow_kstream.model.streams.spark_conf import ConfValue, SparkConf
 from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,

@@ -9,7 +9,7 @@ from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.leases.lease import Outcome
-from airflow_kstream.policy.leases.limits import Pauses
+from airflow_kstream.model.leases.limits import Pauses
 
 # More DataNodes stop a run, or more lost ones of both kinds than at its start: recovering while DataNodes leave can
 # take the standby NameNode down (HDFS-17861).

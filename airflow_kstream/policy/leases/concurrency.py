@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 
 # A file that is not closed within this time is a failure of its DataNode.
 SLOW_CLOSE = timedelta(seconds=15)

@@ -5,11 +5,9 @@ Age alone never makes a file stuck, and a growing file is never recovered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from fnmatch import fnmatchcase
 
-from airflow_kstream.model.clusters.hdfs_path import is_below
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.leases.lease import (
     Approval,
@@ -19,9 +17,8 @@ from airflow_kstream.model.leases.lease import (
     Judgement,
     JudgementContext,
     LeaseRules,
-    Search,
 )
-from airflow_kstream.model.leases.open_file import FileHistory, OpenFile
+from airflow_kstream.model.leases.open_file import FileHistory
 
 # FSNamesystem's messages for a file under construction whose lease it lost; the second is that of Hadoop 2.x.
 LOST_LEASES = ("no leases found", "pendingCreates is non-null")
@@ -85,35 +82,6 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
     if approval.allowed and approval.application_finished:
         return Decision(True, "its path is allowed and its application is finished")
     return Decision(False, f"its holder is alive, and {_missing(approval)}")
-
-
-def matches(file: OpenFile, search: Search) -> bool:
-    """Return True if a row of a listing matches the search. Rows have no owner and age; only the file's state does."""
-    return (
-        is_below(search.path, file.path)
-        and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))
-        and search.holder in (None, file.holder)
-        and search.host in (None, file.host)
-    )
-
-
-def path_matches(path: str, pattern: str) -> bool:
-    """Match a pattern without a slash against the name, one with a slash against the whole path, folder by folder.
-
-    A star ends at the next slash; `**` as a folder stands for any number of folders.
-    """
-    if "/" not in pattern:
-        return fnmatchcase(path.rpartition("/")[2], pattern)
-    return _folders_match(path.split("/"), pattern.split("/"))
-
-
-def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
-    if not patterns:
-        return not names
-    first, *rest = patterns
-    if first == "**":
-        return any(_folders_match(names[count:], rest) for count in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
 
 
 def _missing(approval: Approval) -> str:

@@ -8,10 +8,10 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.leases.lease import Outcome
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import SLOW_CLOSE, ConcurrencyLimit
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage, pause
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.outcomes import (
     VANISHED,
     End,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 from airflow_kstream.model.leases.lease import Outcome
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
 from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
@@ -28,7 +29,6 @@ from airflow_kstream.policy.leases.file_recovery import (
     Stage,
     WaitUntil,
 )
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 
 # The pause between two walks over all files in flight; nothing here has to be known earlier.
 WALK_EVERY = timedelta(seconds=0.25)

@@ -1,40 +1,12 @@
-"""The policy that says when a ticket is due for renewal, and when a failed renewal becomes an alert."""
+"""Whether a ticket is due for renewal, and when a failed renewal becomes an alert."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.ticket import Ticket
-
-_LARGEST_ALERT_SHARE = 4
-
-
-@dataclass(frozen=True)
-class RenewalPolicy:
-    """The thresholds of a renewal. `renew_at` is the share of a ticket's life after which it is due.
-
-    A ticket is urgent from `alert_before` its expiry on, but only in the last quarter of its life: a ticket of ten
-    minutes would otherwise be urgent from the start. Raises InvalidInput: when a value is out of range.
-    """
-
-    renew_at: float = 0.5
-    alert_before: timedelta = timedelta(hours=1)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.renew_at < 1:
-            raise InvalidInput(f"renew_at is {self.renew_at}; allowed is a share between 0 and 1")
-        if self.alert_before < timedelta():
-            raise InvalidInput(f"alert_before is {self.alert_before}; allowed is 0 or more")
-
-    def due(self, ticket: Ticket) -> datetime:
-        """Return when the ticket is due for renewal, never later than when it is urgent."""
-        return min(ticket.start + ticket.life * self.renew_at, self.urgent(ticket))
-
-    def urgent(self, ticket: Ticket) -> datetime:
-        return ticket.expiry - min(self.alert_before, ticket.life / _LARGEST_ALERT_SHARE)
 
 
 class TicketState(StrEnum):

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.leases.lease import Outcome, Recovery, Target
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.file_recovery import (
     CheckHealth,
@@ -25,7 +26,6 @@ from airflow_kstream.policy.leases.file_recovery import (
     Review,
     WaitUntil,
 )
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.observer import RecoveryObserver
 from airflow_kstream.policy.leases.outcomes import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
@@ -96,7 +96,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class RecoveryResources:
-    """What a recovery reads and requests by, and where it is recorded.
+    """The clients by which a recovery reads and requests, and the journal in which it is recorded.
 
     `valid_length` is called for each file that was closed, so it should be cheap. `reads_at_once` is the most files in
     one call of `states`; set it low if each of them takes long.

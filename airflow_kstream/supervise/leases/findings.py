@@ -19,6 +19,7 @@ from airflow_kstream.model.leases.lease import (
     LeaseRules,
 )
 from airflow_kstream.model.leases.open_file import FileHistory
+from airflow_kstream.model.leases.requests import OpenFileCondition, Until
 from airflow_kstream.policy.leases.judgement import judge_file, undecided, worth_probing
 
 
@@ -146,3 +147,29 @@ def judged_finding(
     judgement = judge_file(history, context, rules)
     worth, open_question = worth_probing(history, context, rules), undecided(history, context, rules)
     return FileFinding(history, judgement, attribution, holder, worth, open_question)
+
+
+def stuck_files(awaited: OpenFileCondition, survey: Survey) -> tuple[FileFinding, ...]:
+    """Return the files measured unchanged for `quiet`, or past recovery. No holder was probed."""
+    return tuple(
+        finding for finding in survey.findings if finding.stuck or finding.history.unchanged_for >= awaited.quiet
+    )
+
+
+def is_met(awaited: OpenFileCondition, survey: Survey) -> bool:
+    """Tell whether the condition is met. An open file that the principal may not inspect still counts as open."""
+    if awaited.until is Until.NONE:
+        return not survey.findings and not survey.unreadable
+    return len(stuck_files(awaited, survey)) >= awaited.at_least
+
+
+def condition_report(awaited: OpenFileCondition, survey: Survey, paths: int = 20) -> dict[str, Any]:
+    """Return plain data of bounded size: the counts, and the first `paths` of the stuck files."""
+    stuck = stuck_files(awaited, survey)
+    return {
+        "path": awaited.path,
+        "at": survey.at.isoformat(),
+        "open": len(survey.findings) + len(survey.unreadable),
+        "stuck": len(stuck),
+        "stuck_paths": [finding.path for finding in stuck[:paths]],
+    }

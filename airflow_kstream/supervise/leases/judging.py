@@ -9,11 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.leases.lease import Approval, Decision, HolderKnowledge, HolderLiveness, HolderStatus, Target
+from airflow_kstream.model.leases.lease import (
+    Approval,
+    Decision,
+    HolderKnowledge,
+    HolderLiveness,
+    HolderStatus,
+    Target,
+    path_matches,
+)
 from airflow_kstream.model.leases.open_file import FileState
+from airflow_kstream.model.leases.requests import ApprovalRules
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
-from airflow_kstream.policy.leases.judgement import decide, next_check, path_matches
+from airflow_kstream.policy.leases.judgement import decide, next_check
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.holders import withhold
@@ -21,30 +29,6 @@ from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 
 _CLOSED_BY_PROBE = Decision(True, "it was closed when its holder was probed")
-
-
-@dataclass(frozen=True)
-class AllowedPath:
-    """A shell pattern of paths that may be recovered from a living holder once its application is finished.
-
-    `application` is the id or the stream whose end counts; None means the one that the file is attributed to.
-    """
-
-    pattern: str
-    application: str | None = None
-
-
-@dataclass(frozen=True)
-class ApprovalRules:
-    """Approvals for files with a living holder: patterns agreed beforehand, and a person's decision for exact paths."""
-
-    allowed: tuple[AllowedPath, ...] = ()
-    approved: frozenset[str] = frozenset()
-    approved_by: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.approved and not self.approved_by:
-            raise InvalidInput("paths are approved and nobody is named; say who approves them (approved_by)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.namenode import namenode_rpc
-from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.leases.lease import HolderKnowledge, LeaseRules, Recovery, Search
+from airflow_kstream.model.leases.lease import HolderKnowledge, Recovery
+from airflow_kstream.model.leases.requests import Backend, RecoverySettings
 from airflow_kstream.policy.leases.circuit_breaker import why_unfit
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import (
     LeaseRecoverer,
     RecoveryResources,
@@ -26,7 +23,7 @@ from airflow_kstream.supervise.leases.executor import (
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe, foresee, withhold
 from airflow_kstream.supervise.leases.journal import Journal
-from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Intent, Judging, next_look
+from airflow_kstream.supervise.leases.judging import Approvals, Intent, Judging, next_look
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates, ValidLengths
@@ -36,25 +33,6 @@ _MEASURED_AT_ONCE = 250
 _LOOK_AT_OTHERS_EVERY, _SURE_AFTER_LOOKS = 1.0, 2
 
 Probe = Callable[[Survey], HolderKnowledge]
-
-
-class Backend(StrEnum):
-    """The way to the NameNode: batches over one connection, or Hadoop's own tool, which starts a JVM for each file."""
-
-    NATIVE = "native"
-    DEBUG = "hdfs-debug"
-
-
-@dataclass(frozen=True)
-class RecoverySettings:
-    """The files to recover and the way to do it. With `dry_run` no request that has an effect is sent."""
-
-    search: Search
-    rules: LeaseRules = field(default_factory=LeaseRules)
-    approvals: ApprovalRules = field(default_factory=ApprovalRules)
-    limits: RecoveryLimits = field(default_factory=RecoveryLimits)
-    backend: Backend = Backend.NATIVE
-    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,8 +198,7 @@ def _resources(
 
 
 def _recoverer(session: LeaseSession, backend: Backend) -> LeaseRecoverer:
-    recoverers: dict[Backend, Callable[[Cluster, Identity], LeaseRecoverer]] = {
-        Backend.NATIVE: namenode_rpc,
-        Backend.DEBUG: DebugRecoverer,
-    }
-    return recoverers[backend](session.cluster, session.identity)
+    if backend is Backend.DEBUG:
+        return DebugRecoverer(session.cluster, session.identity)
+    # Where the session has none, this names what the connection lacks.
+    return session.rpc or namenode_rpc(session.cluster, session.identity)

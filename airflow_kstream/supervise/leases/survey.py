@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -21,7 +22,6 @@ from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.leases.lease import Attribution, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.policy.leases.judgement import matches
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey, judged_finding
@@ -127,12 +127,12 @@ class Surveyor:
         self._seen = {
             history.file.path: history
             for batch in _batches(rows)
-            for history in self._measured(self._with_holders(batch), known, unreadable)
+            for history in self._measured(self._searched(batch), known, unreadable)
         }
         self._remember(kept, known)
         # A DataNode that was silent may answer at the second look.
         self._visible = VisibleLengths(self._session.lengths)
-        found = tuple(self._finding(history, health) for history in self._seen.values() if self._is_searched(history))
+        found = tuple(self._finding(history, health) for history in self._admitted(self._seen.values()))
         return Survey(self.now(), route, health, found, unreadable, self._rules)
 
     def look_again(self, survey: Survey) -> Survey:
@@ -143,8 +143,7 @@ class Surveyor:
         found = tuple(
             self._finding(history, survey.health, known[history.file.path].attribution)
             for batch in _batches(history.file for history in histories.values())
-            for history in self._measured(batch, histories, unreadable)
-            if self._is_searched(history)
+            for history in self._admitted(self._measured(batch, histories, unreadable))
         )
         self._seen |= {finding.path: finding.history for finding in found}
         return replace(survey, at=self.now(), findings=found, unreadable={**survey.unreadable, **unreadable})
@@ -162,7 +161,7 @@ class Surveyor:
         """List the open files by the cheapest means that this principal is allowed."""
         if self._session.rpc is not None:
             try:
-                listed = [row for row in self._session.rpc.open_files(self._search.path) if matches(row, self._search)]
+                listed = list(self._session.rpc.open_files(self._search.path))
             except Denied:
                 self._tell_once(
                     f"{self._session.identity} is not a superuser, so it may not list all open files: "
@@ -191,17 +190,17 @@ class Surveyor:
                 principal=str(self._session.identity),
             )
         cluster = self._session.cluster
-        rows = open_files_by_fsck(cluster.namenodes, self._session.identity, cluster.tls, self._search.path)
-        # A walk names no holders; the NameNode does, and they are compared with the search then.
-        anyones = replace(self._search, holder=None)
-        return (row for row in rows if matches(row, anyones))
+        return open_files_by_fsck(cluster.namenodes, self._session.identity, cluster.tls, self._search.path)
 
-    def _with_holders(self, rows: list[OpenFile]) -> list[OpenFile]:
+    def _searched(self, rows: list[OpenFile]) -> list[OpenFile]:
+        """Return the rows that the search admits, with their holders: a walk names none, the NameNode does."""
+        rows = [row for row in rows if self._search.admits_row(row)]
         nameless = [row.path for row in rows if row.holder is None]
         if self._session.rpc is None or not nameless:
             return rows
         holders = dict(zip(nameless, self._session.rpc.holders(nameless), strict=True))
-        return [replace(row, holder=row.holder or holders[row.path]) for row in rows]
+        named = (replace(row, holder=row.holder or holders[row.path]) for row in rows)
+        return [row for row in named if self._search.admits_row(row)]
 
     def _measured(
         self, rows: list[OpenFile], known: Mapping[str, FileHistory], unreadable: dict[str, str]
@@ -211,13 +210,11 @@ class Surveyor:
         states = self._states(rows)
         ended = self.now()
         for row, state in zip(rows, states, strict=True):
-            if isinstance(state, NotFound) or not matches(row, self._search):
-                continue
-            if isinstance(state, KstreamError):
-                unreadable[row.path] = state.message
-            elif state.is_open:
+            if isinstance(state, FileState) and state.is_open:
                 file = replace(row, file_id=state.file_id)
                 yield _next(known.get(row.path), file, state, began, ended)
+            elif isinstance(state, KstreamError) and not isinstance(state, NotFound):
+                unreadable[row.path] = state.message
 
     def _states(self, rows: list[OpenFile]) -> list[FileState | KstreamError]:
         """Read the states, with a reader's length if a writer may be filling a block unknown to the NameNode."""
@@ -232,13 +229,12 @@ class Surveyor:
         whose = attribution or self._attributions.of(history)
         return judged_finding(history, whose, HolderStatus(), self.now(), health, self._rules)
 
-    def _is_searched(self, history: FileHistory) -> bool:
-        owner, min_age = self._search.owner, self._search.min_age
-        return owner in (None, history.state.owner) and history.age(self.now()) >= min_age
+    def _admitted(self, histories: Iterable[FileHistory]) -> Iterator[FileHistory]:
+        return (history for history in histories if self._search.admits_state(history, self.now()))
 
     def _remember(self, kept: ScanHistory, known: Mapping[str, FileHistory]) -> None:
         """Save what was seen, with what is known of files outside this search."""
-        others = (other for other in known.values() if not matches(other.file, self._search))
+        others = (other for other in known.values() if not self._search.admits_row(other.file))
         try:
             kept.save([*others, *self._seen.values()])
         except Denied as error:
@@ -250,11 +246,5 @@ def _next(before: FileHistory | None, row: OpenFile, state: FileState, began: da
 
 
 def _batches(rows: Iterable[OpenFile]) -> Iterator[list[OpenFile]]:
-    batch: list[OpenFile] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    left = iter(rows)
+    return iter(lambda: list(islice(left, _BATCH)), [])

@@ -14,9 +14,10 @@ from airflow_kstream.clients.kerberos.tickets import inspect
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.fields import Principal, TicketCacheName, Wait
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.expiry import ExpiryCheck
 from airflow_kstream.model.kerberos.ticket import Ticket, split_cache_name
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
+from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
 
 _STRICT = ConfigDict(extra="forbid")
 

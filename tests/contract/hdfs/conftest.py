@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from getpass import getuser
 
 import pytest
 
+from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.live.odd_names import ODD_NAMES
-from tests.live.recovering import lease_session
+from tests.live.recovering import lease_session, standby_first
 from tests.live.writers import Writer, leave_open, native_writer, writer
 
 HOME = f"/user/{getuser()}/contract"
@@ -20,6 +22,15 @@ FOLDER = f"{HOME}/opened"
 # More than the NameNode returns at a time (dfs.namenode.list.openfiles.num.responses).
 MANY = [f"{FOLDER}/many/{number}" for number in range(1100)]
 ODD = [f"{FOLDER}/odd/{name}" for name in ODD_NAMES]
+
+
+@contextmanager
+def impatient(minicluster: Minicluster, session: LeaseSession, seconds: float = 5) -> Iterator[NameNodeRpc]:
+    """Ask the standby first, and count a NameNode as frozen after seconds instead of half a minute."""
+    conf = HadoopConf(str(minicluster.conf_dir))
+    addresses = standby_first(minicluster, conf.namenode_rpcs())
+    with closing(NameNodeRpc(addresses, conf.namenode_principal, session.identity, seconds=(3, seconds))) as namenode:
+        yield namenode
 
 
 @pytest.fixture(scope="package")

@@ -6,8 +6,6 @@ A failover renews every lease, so the test that waits for the soft limit of leas
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from itertools import islice
 
 import pytest
@@ -17,20 +15,11 @@ from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.supervise.leases.session import LeaseSession
-from tests.contract.hdfs.conftest import FOLDER, MANY, ODD
-from tests.live.recovering import paused, standby_first
+from tests.contract.hdfs.conftest import FOLDER, MANY, ODD, impatient
+from tests.live.recovering import paused
 from tests.live.streams import await_that
 
 pytestmark = pytest.mark.usefixtures("opened")
-
-
-@contextmanager
-def impatient(minicluster: Minicluster, session: LeaseSession, seconds: float = 5) -> Iterator[NameNodeRpc]:
-    """Ask the standby first, and count a NameNode as frozen after seconds instead of half a minute."""
-    conf = HadoopConf(str(minicluster.conf_dir))
-    addresses = standby_first(minicluster, conf.namenode_rpcs())
-    with closing(NameNodeRpc(addresses, conf.namenode_principal, session.identity, seconds=(3, seconds))) as namenode:
-        yield namenode
 
 
 def test_the_active_namenode_tells_since_when_it_is_active(minicluster: Minicluster, owner: LeaseSession) -> None:

@@ -19,8 +19,7 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import HolderLiveness
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
-from tests.contract.hdfs.conftest import HOME
-from tests.contract.hdfs.test_failover import impatient
+from tests.contract.hdfs.conftest import HOME, impatient
 from tests.live.odd_names import ODD_NAMES
 from tests.live.recovering import hdfs_command, lease_session, paused, stuck
 from tests.live.streams import await_that
@@ -258,7 +257,7 @@ def test_the_time_to_an_answer_counts_from_its_own_request(
         assert 1.5 < recoverer.latency < 10
 
 
-def test_whoever_may_impersonate_the_owner_may_recover_as_the_owner(
+def test_a_proxy_user_recovers_as_the_owner_that_it_impersonates(
     minicluster: Minicluster, owner: LeaseSession, folder: str
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 import pytest
 
 from airflow_kstream.clients import yarn_server
-from airflow_kstream.clients.whole_answer import TimeLimits
+from airflow_kstream.clients.waiting import TimeLimits
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.cluster import Tls

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import HorizonReason
@@ -15,7 +16,6 @@ from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder, new_nonce
-from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 from airflow_kstream.supervise.tokens.watched import watched_tokens
 from tests.live.streams import rate_stream

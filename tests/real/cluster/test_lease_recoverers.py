@@ -1,4 +1,4 @@
-"""Recoveries by Hadoop's own tool are those by hdfs-native, for the names that it accepts."""
+"""Recoveries by Hadoop's own tool are those by RPC, for the names that it accepts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _but(recovery: Recovery, names: set[str]) -> dict[str, object]:
 def test_hadoops_own_tool_does_not_accept_every_name(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
-    """hdfs-native takes them all, and the tool those that are valid URIs."""
+    """RPC takes them all, and the tool those that are valid URIs."""
     paths = [f"{folder}/{name}" for name in ODD_NAMES]
     leave_open(minicluster, paths, 10)
     run = streamer.recover(streamer.targets(paths), recoverer=debug)

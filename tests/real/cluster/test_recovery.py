@@ -19,7 +19,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import Outcome
-from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
+from airflow_kstream.model.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import LeaseRecoverer, RecoveryResources, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles

@@ -21,13 +21,13 @@ from airflow_kstream.model.leases.lease import (
     Outcome,
     Search,
 )
+from airflow_kstream.model.leases.requests import AllowedPath, ApprovalRules, RecoverySettings
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.holders import HolderProbe
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
-from airflow_kstream.supervise.leases.judging import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.own_files import OwnFiles
-from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, RecoverySettings, recover_stuck_files
+from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import ScanHistory, Surveyor
 from tests.live.recovering import HASTY, lease_session

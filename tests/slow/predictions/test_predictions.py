@@ -18,7 +18,6 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
@@ -221,7 +220,7 @@ def set_safe_mode(minicluster: Minicluster, action: int) -> None:
     """Set it by a request: `hdfs dfsadmin` takes seconds, within which a batch may begin."""
     conf = HadoopConf(str(minicluster.conf_dir))
     superuser = Identity(minicluster.principal("hdfs"), str(minicluster.keytab("hdfs")))
-    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS)
+    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
     with closing(ActiveNameNode(conf.namenode_rpcs(), superuser, terms)) as namenode:
         (answer,) = namenode.call("set the safe mode", "setSafeMode", [encode({1: action})])
     assert not isinstance(answer, RemoteError), answer

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from hdfs.util import HdfsError
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import NativeRecoverer
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import ERRORS, error_of, simple_name
-from airflow_kstream.model.clusters.cluster import Cluster, Tls
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
@@ -34,25 +33,14 @@ def over_webhdfs(java_class: str) -> KstreamError:
     return caught.value
 
 
-def over_hdfs_native(java_class: str, recoverer: NativeRecoverer) -> KstreamError:
-    return recoverer._mapped(RuntimeError(f'RPCError("org.apache.hadoop.{java_class}", "words")'))
-
-
-@pytest.fixture
-def recoverer() -> NativeRecoverer:
-    return NativeRecoverer(Cluster("c", (), (), "hdfs://c", NOBODY, state_dir="/s", hadoop_conf_dir="/x"), NOBODY)
-
-
 @pytest.mark.parametrize("java_class", sorted([*ERRORS, UNKNOWN]))
-def test_an_exception_is_one_error_however_it_comes(java_class: str, recoverer: NativeRecoverer) -> None:
-    ours = {type(over_rpc(java_class)), type(over_webhdfs(java_class)), type(over_hdfs_native(java_class, recoverer))}
-    assert ours == {error_of(java_class)}
+def test_an_exception_is_one_error_however_it_comes(java_class: str) -> None:
+    assert {type(over_rpc(java_class)), type(over_webhdfs(java_class))} == {error_of(java_class)}
 
 
-def test_a_class_is_known_without_its_package_and_the_class_around_it(recoverer: NativeRecoverer) -> None:
+def test_a_class_is_known_without_its_package_and_the_class_around_it() -> None:
     inner = "security.token.SecretManager$InvalidToken"
     assert (simple_name(inner), error_of(inner)) == ("InvalidToken", error_of("InvalidToken"))
-    assert over_hdfs_native(inner, recoverer).message == "InvalidToken: words"
 
 
 def test_an_unknown_exception_proves_nothing() -> None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec

@@ -10,11 +10,11 @@ import pytest
 from airflow_kstream.get_provider_info import get_provider_info
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.declarations import TicketDeclaration
+from airflow_kstream.model.leases.requests import OpenFileCondition, RecoveryRequest
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import connection_fields
-from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from tests.unit.inputs import bad_clusters, bad_leases, bad_streams, bad_tickets
 
 

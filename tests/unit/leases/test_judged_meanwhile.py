@@ -13,8 +13,8 @@ import pytest
 
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.leases.lease import Outcome, Target
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from tests.simulated.lease_hdfs import MIDNIGHT, SECOND, SimulatedHdfs
 

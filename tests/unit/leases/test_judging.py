@@ -21,9 +21,10 @@ from airflow_kstream.model.leases.lease import (
     LeaseRules,
 )
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.model.leases.requests import ApprovalRules
 from airflow_kstream.policy.leases.judgement import next_check, undecided
 from airflow_kstream.supervise.leases.findings import Survey, judged_finding
-from airflow_kstream.supervise.leases.judging import ApprovalRules, Approvals, Judging
+from airflow_kstream.supervise.leases.judging import Approvals, Judging
 from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor

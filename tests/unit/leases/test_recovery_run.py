@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.leases.lease import Outcome, Recovery
-from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from tests.simulated.lease_hdfs import LOST_LEASE, SECOND, SimulatedHdfs, let_happen
 

@@ -19,20 +19,22 @@ from airflow_kstream.model.leases.lease import (
     Outcome,
     Recovery,
 )
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
-from airflow_kstream.model.printable import printable
-from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import RecoveryRun
-from airflow_kstream.supervise.leases.findings import FileFinding, Survey
-from airflow_kstream.supervise.leases.judging import AllowedPath, Intent
-from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport
-from airflow_kstream.supervise.leases.requests import (
+from airflow_kstream.model.leases.requests import (
+    AllowedPath,
+    Backend,
     LimitsName,
     OpenFileCondition,
     RecoveryRequest,
     allowed_path,
     fields_with,
 )
+from airflow_kstream.model.printable import printable
+from airflow_kstream.supervise.leases.executor import RecoveryRun
+from airflow_kstream.supervise.leases.findings import FileFinding, Survey, condition_report, is_met, stuck_files
+from airflow_kstream.supervise.leases.judging import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.leases import (
     bounded,
     failure,
@@ -192,22 +194,22 @@ def test_only_files_that_were_measured_unchanged_for_long_enough_are_stuck() -> 
     young = finding("/data/b", unchanged_for=timedelta(minutes=9))
     lost = finding("/data/c", FileCondition.UNRECOVERABLE)
 
-    assert awaited.stuck(survey(quiet, young, lost)) == (quiet, lost)
-    assert awaited.met(survey(quiet, young, lost))
-    assert not awaited.met(survey(quiet, young))
+    assert stuck_files(awaited, survey(quiet, young, lost)) == (quiet, lost)
+    assert is_met(awaited, survey(quiet, young, lost))
+    assert not is_met(awaited, survey(quiet, young))
 
 
 def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
     awaited = OpenFileCondition.from_mapping({"path": "/data", "until": "none"})
 
-    assert awaited.met(survey())
-    assert not awaited.met(survey(finding("/data/a")))
-    assert not awaited.met(Survey(NOW, "fsck", GATE, (), {"/data/b": "Permission denied"}))
+    assert is_met(awaited, survey())
+    assert not is_met(awaited, survey(finding("/data/a")))
+    assert not is_met(awaited, Survey(NOW, "fsck", GATE, (), {"/data/b": "Permission denied"}))
 
 
 def test_the_report_of_many_stuck_files_is_bounded() -> None:
     awaited = OpenFileCondition(path="/data", quiet=timedelta(0))
-    report = awaited.report(survey(*(finding(f"/data/{number}") for number in range(100))))
+    report = condition_report(awaited, survey(*(finding(f"/data/{number}") for number in range(100))))
 
     assert (report["open"], report["stuck"], len(report["stuck_paths"])) == (100, 100, 20)
 

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of, kept_tickets
+from airflow_kstream.supervise.tickets.selection import declaration_of, kept_tickets
 
 WATCHER = Identity("watcher@R", keytab="/etc/watcher.keytab")
 WRITTEN = """

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.policy.events.attention import MOST, WatchedToken, token_hands
-from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -10,11 +10,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from airflow_kstream.model.airflow_options import notifiers_of
 from airflow_kstream.model.clusters.allow import Allow, covers, covers_file
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import notifiers_of
 from airflow_kstream.model.streams.spark_conf import DOWNLOADS, files_in_conf, redefined_schemes
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.authors import AuthoredFiles, FolderKind, OrderFile
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.contract import (
     accepted_marker,
     claim_file,

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from airflow_kstream.clients.local.regular_files import real_path
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.allowed import refusals, words

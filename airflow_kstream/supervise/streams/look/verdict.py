@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.plain import plain
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.generation import GenerationFacts
 from airflow_kstream.model.streams.generation_end import PastEnd

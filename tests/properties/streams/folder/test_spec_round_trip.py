@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kstream.model.airflow_options import AirflowOptions, CallbackName, NotifyPolicy, require_no_secret
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, CallbackName, NotifyPolicy, require_no_secret
 from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import (
     Deploy,

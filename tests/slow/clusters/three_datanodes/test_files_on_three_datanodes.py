@@ -22,11 +22,12 @@ from airflow_kstream.model.leases.lease import (
     Recovery,
     Search,
 )
+from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.model.leases.requests import RecoverySettings
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
-from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
+from airflow_kstream.supervise.leases.recover import RecoveryReport, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.live.last_blocks import commit, remove_only_replica, replicas, restart_datanode
 from tests.live.recovering import HASTY, lease_session, scene, the_one

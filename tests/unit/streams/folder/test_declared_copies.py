@@ -11,10 +11,10 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import NotifyPolicy
 from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.streams.stream import (
     Deploy,
     KeytabCredentials,

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.reconcile import Mode

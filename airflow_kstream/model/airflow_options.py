@@ -134,6 +134,11 @@ class _Block:
 def options_of(declaration: Mapping[str, Any]) -> AirflowOptions:
     """Read the block `airflow` of a declaration. Raises InvalidInput: when a field is wrong; it names each."""
     options = read(_Block, {"airflow": declaration["airflow"]} if "airflow" in declaration else {}).airflow
+    require_notifiers(options)
+    return options
+
+
+def require_notifiers(options: AirflowOptions) -> None:
+    """Raises InvalidInput: when a notifier's fields have none, or hold a secret; it names the field."""
     for where, notify in notifiers_of(options):
         require_notifier(notify, where)
-    return options

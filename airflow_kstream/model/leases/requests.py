@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
-from annotated_types import MaxLen
+from annotated_types import MaxLen, MinLen
 from pydantic import BeforeValidator, ConfigDict
 
+from airflow_kstream.model.airflow_options import AirflowOptions, require_notifiers
 from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
+from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Schedule, Wait, must
+from airflow_kstream.model.forms import Said
 from airflow_kstream.model.leases.lease import LeaseRules, Search
-from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
-from airflow_kstream.supervise.leases.findings import FileFinding, Survey
-from airflow_kstream.supervise.leases.judging import AllowedPath, ApprovalRules
-from airflow_kstream.supervise.leases.recover import Backend, RecoverySettings
+from airflow_kstream.model.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
 
 _ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
 # A single text is a list of one. A template or a form's field that comes out empty counts as absent.
@@ -34,6 +34,49 @@ MaybeLine = Annotated[Line | None, _OrNone]
 # Pydantic would take true for 1; as text it is refused.
 _NotBoolean = BeforeValidator(lambda value: str(value).lower() if isinstance(value, bool) else value)
 MaybeCount = Annotated[Count | None, _OrNone, _NotBoolean]
+
+
+@dataclass(frozen=True)
+class AllowedPath:
+    """A shell pattern of paths that may be recovered from a living holder once its application is finished.
+
+    `application` is the id or the stream whose end counts; None means the one that the file is attributed to.
+    """
+
+    pattern: str
+    application: str | None = None
+
+
+@dataclass(frozen=True)
+class ApprovalRules:
+    """Approvals for files with a living holder: patterns agreed beforehand, and a person's decision for exact paths."""
+
+    allowed: tuple[AllowedPath, ...] = ()
+    approved: frozenset[str] = frozenset()
+    approved_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.approved and not self.approved_by:
+            raise InvalidInput("paths are approved and nobody is named; say who approves them (approved_by)")
+
+
+class Backend(StrEnum):
+    """The way to the NameNode: batches over one connection, or Hadoop's own tool, which starts a JVM for each file."""
+
+    NATIVE = "native"
+    DEBUG = "hdfs-debug"
+
+
+@dataclass(frozen=True)
+class RecoverySettings:
+    """The files to recover and the way to do it. With `dry_run` no request that has an effect is sent."""
+
+    search: Search
+    rules: LeaseRules = field(default_factory=LeaseRules)
+    approvals: ApprovalRules = field(default_factory=ApprovalRules)
+    limits: RecoveryLimits = field(default_factory=RecoveryLimits)
+    backend: Backend = Backend.NATIVE
+    dry_run: bool = False
 
 
 def allowed_path(text: str) -> AllowedPath:
@@ -64,17 +107,23 @@ class LimitsName(StrEnum):
     UNLIMITED = "unlimited"
 
 
+_PATTERNS = Said(
+    "Patterns",
+    "Shell patterns such as *.in-progress; one must match the file's name, or its whole path where the pattern has a "
+    "slash. Without any, all open files.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenFileFilter:
     """A selection of open files. A field that a template leaves empty restricts nothing.
 
     :param path: an absolute folder or file.
-    :param patterns: shell patterns; one must match the name, or the whole path if the pattern has a slash.
     :param owner, holder, host: only files of this owner, client name, client host.
     """
 
     path: HdfsPath
-    patterns: Patterns = ()
+    patterns: Annotated[Patterns, _PATTERNS] = ()
     owner: MaybeLine = None
     holder: MaybeLine = None
     host: MaybeLine = None
@@ -84,39 +133,88 @@ class OpenFileFilter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecoveryRequest(OpenFileFilter):
-    """The files to recover and the way to do it, as an operator, a declaration or a command gives them.
+class RecoveryOptions:
+    """The way to recover files, as an operator, a declaration, a form or a command gives it."""
 
-    Beside the fields of `OpenFileFilter`:
+    min_age: Annotated[
+        Wait, Said("Opened at least … ago", "Younger files are left alone, even if their holder is dead.")
+    ] = LeaseRules.min_age
+    leak_after: Annotated[
+        Wait,
+        Said(
+            "Unchanged for at least …, where the holder lives",
+            "A file whose holder lives counts as leaked when it was measured unchanged for this long.",
+        ),
+    ] = LeaseRules.leak_after
+    allowed: Annotated[
+        AllowedPaths,
+        Said(
+            "Allowed once their application is finished",
+            "PATTERN or PATTERN=APPLICATION: files that may be recovered although their holder lives. The application "
+            "is an id or a stream's name; without one, the application to which the file is attributed must be known "
+            "to be finished. In the last part of a path, write [=] for a literal =.",
+        ),
+    ] = ()
+    limits: Annotated[
+        LimitsName,
+        Said(
+            "Limits",
+            "default starts with low concurrency and adapts to the cluster; unlimited has no limit. Safe mode, dead "
+            "DataNodes and failures stop both.",
+        ),
+    ] = LimitsName.DEFAULT
+    per_datanode: Annotated[
+        MaybeCount,
+        Said(
+            "At once on one DataNode",
+            "The most recoveries at once on one DataNode; left out, 512, or the most in all if that is less.",
+        ),
+    ] = None
+    in_all: Annotated[
+        MaybeCount,
+        Said("At once in all", "The most recoveries at once on all DataNodes together; left out, 1000."),
+    ] = None
+    deadline: Annotated[
+        Patience,
+        Said(
+            "Deadline of a file",
+            "How long to wait for a file to close, from the first request on, before it is given up.",
+        ),
+    ] = RecoveryLimits.deadline
+    backend: Annotated[
+        Backend,
+        Said(
+            "Backend",
+            "native asks for many files over one connection; hdfs-debug runs hdfs debug recoverLease, a JVM of some "
+            "seconds for each file, on a host that has a Hadoop client.",
+        ),
+    ] = Backend.NATIVE
+    dry_run: Annotated[bool, Said("Dry run", "Scan, say what would be done, and touch no lease.")] = False
 
-    :param min_age: files that were opened later are left alone (`10m`).
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryRequest(RecoveryOptions, OpenFileFilter):
+    """The files to recover and the way to do it.
+
+    Beside the fields of `OpenFileFilter` and `RecoveryOptions`:
+
     :param settle: how long a dead holder's file must be unchanged, between two scans at least (`10s`).
-    :param leak_after: how long a living holder's file must be unchanged (`1h`).
-    :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
     :param approve: exact paths that a person decided to recover although their holder lives.
     :param approved_by: that person.
-    :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
-    :param per_datanode: the most recoveries at once on one DataNode (512, or `in_all` if that is less).
-    :param in_all: the most recoveries at once on all DataNodes together (1000).
-    :param deadline: how long to wait for a file to close, from the first request on (`15m`).
-    :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
-    :param dry_run: scan, and say what would be done. It touches no lease.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    min_age: Wait = LeaseRules.min_age
     settle: Wait = LeaseRules.settle
-    leak_after: Wait = LeaseRules.leak_after
-    allowed: AllowedPaths = ()
-    approve: HdfsPaths = ()
+    approve: Annotated[
+        HdfsPaths,
+        Said(
+            "Approved by you",
+            "Exact paths of leaked files to close although their holder lives. What their writers did not flush is "
+            "lost. The journal names who approved them.",
+        ),
+    ] = ()
     approved_by: MaybeLine = None
-    limits: LimitsName = LimitsName.DEFAULT
-    per_datanode: MaybeCount = None
-    in_all: MaybeCount = None
-    deadline: Patience = RecoveryLimits.deadline
-    backend: Backend = Backend.NATIVE
-    dry_run: bool = False
 
     @classmethod
     def from_mapping(cls, fields: Mapping[str, object]) -> RecoveryRequest:
@@ -154,6 +252,42 @@ class RecoveryRequest(OpenFileFilter):
         return RecoveryLimits(per_datanode, in_all, self.deadline)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeaseDeclaration(RecoveryOptions):
+    """The content of the file that declares which folders of a cluster are kept free of stuck files.
+
+    Beside the fields of `RecoveryOptions`: `every` is the schedule of the cluster's DAG, `airflow` what its tasks get.
+    Raises InvalidInput: when a field is wrong.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    # Airflow checks each whenever it reads the file, for which it has 30 s.
+    paths: Annotated[
+        tuple[HdfsPath, ...],
+        MinLen(1),
+        _AT_MOST,
+        Said("Folders or files", "Absolute HDFS paths: those of the declaration, or what lies in them."),
+    ]
+    patterns: Annotated[Patterns, _PATTERNS] = ()
+    every: Schedule = timedelta(minutes=15)
+    airflow: AirflowOptions = field(default_factory=AirflowOptions)
+
+    def __post_init__(self) -> None:
+        _ = self.request(self.paths[0]).settings()
+        require_notifiers(self.airflow)
+
+    @classmethod
+    def from_mapping(cls, fields: Mapping[str, object]) -> LeaseDeclaration:
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
+        return read(LeaseDeclaration, fields)
+
+    def request(self, path: str) -> RecoveryRequest:
+        """Return what is done about one of the paths, if no person says otherwise."""
+        options = {option.name: getattr(self, option.name) for option in dataclass_fields(RecoveryOptions)}
+        return RecoveryRequest(path=path, patterns=self.patterns, **options)
+
+
 class Until(StrEnum):
     """The condition to wait for: a stuck file, or no open file at all."""
 
@@ -188,29 +322,6 @@ class OpenFileCondition(OpenFileFilter):
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, which `from_mapping` takes."""
         return dict(written(self))
-
-    def stuck(self, survey: Survey) -> tuple[FileFinding, ...]:
-        """Return the files measured unchanged for `quiet`, or past recovery. No holder was probed."""
-        return tuple(
-            finding for finding in survey.findings if finding.stuck or finding.history.unchanged_for >= self.quiet
-        )
-
-    def met(self, survey: Survey) -> bool:
-        """Tell whether the condition is met. An open file that the principal may not inspect still counts as open."""
-        if self.until is Until.NONE:
-            return not survey.findings and not survey.unreadable
-        return len(self.stuck(survey)) >= self.at_least
-
-    def report(self, survey: Survey, paths: int = 20) -> dict[str, Any]:
-        """Return plain data of bounded size: the counts, and the first `paths` of the stuck files."""
-        stuck = self.stuck(survey)
-        return {
-            "path": self.path,
-            "at": survey.at.isoformat(),
-            "open": len(survey.findings) + len(survey.unreadable),
-            "stuck": len(stuck),
-            "stuck_paths": [finding.path for finding in stuck[:paths]],
-        }
 
 
 def fields_with(ours: Mapping[str, object], value: object, name: str) -> dict[str, object]:

@@ -1,108 +1,20 @@
-"""The declaration of the tickets of a cluster that are kept fresh, as people write it.
-
-The selection of a cluster's tickets: all in its declaration, or one principal's.
-"""
+"""The tickets of a cluster that are kept fresh: all in its declaration, or one principal's."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
 from urllib.parse import quote
-
-from annotated_types import MaxLen
-from pydantic import ConfigDict
 
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import CacheFile, LocalPath, Principal, Schedule, Share, TicketCacheName, Wait
+from airflow_kstream.model.kerberos.declarations import PrincipalDeclaration, TicketDeclaration, require_distinct
 from airflow_kstream.model.kerberos.identity import Identity, is_principal
 from airflow_kstream.model.kerberos.ticket import cache_file_name, split_cache_name
-from airflow_kstream.model.streams.airflow_options import AirflowOptions
-from airflow_kstream.model.yaml_text import read_mapping
-from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrincipalDeclaration:
-    """A principal with the keytab or the ticket cache that it logs in with; `cache` is where its ticket is kept.
-
-    The connection's own principal may be named without either, for its `cache` alone.
-
-    Raises InvalidInput: when a field is wrong.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    principal: Principal
-    keytab: LocalPath | None = None
-    ticket_cache: TicketCacheName | None = None
-    cache: CacheFile | None = None
-
-    def __post_init__(self) -> None:
-        if self.keytab and self.ticket_cache:
-            raise InvalidInput(f"{self.principal} has both keytab and ticket_cache; allowed is one of them")
-
-    @property
-    def identity(self) -> Identity | None:
-        if not (self.keytab or self.ticket_cache):
-            return None
-        return Identity(self.principal, self.keytab, self.ticket_cache)
-
-    def cache_path(self) -> Path | None:
-        return Path(split_cache_name(self.cache)[1]) if self.cache else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TicketDeclaration:
-    """The content of the file that declares a cluster's tickets.
-
-    The connection's own principal is always kept, named or not. `folder` holds the caches of principals without a
-    `cache` of their own. `every` and `check_every` are the DAGs' schedules: of the renewals, and of the keytab checks;
-    `airflow` is for both.
-
-    Raises InvalidInput: when a field is wrong.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    principals: Annotated[tuple[PrincipalDeclaration, ...], MaxLen(1000)] = ()
-    folder: LocalPath | None = None
-    renew_at: Share = RenewalPolicy.renew_at
-    alert_before: Wait = RenewalPolicy.alert_before
-    every: Schedule = timedelta(minutes=15)
-    check_every: Schedule = timedelta(days=1)
-    airflow: AirflowOptions = field(default_factory=AirflowOptions)
-
-    def __post_init__(self) -> None:
-        _distinct("principals names", (declared.principal for declared in self.principals))
-        _ = self.policy
-
-    @classmethod
-    def from_mapping(cls, fields: Mapping[str, object]) -> TicketDeclaration:
-        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(TicketDeclaration, fields)
-
-    @classmethod
-    def from_yaml(cls, text: str) -> TicketDeclaration:
-        """Read YAML; an empty text declares nothing. Raises InvalidInput: also when the text is not YAML."""
-        return cls.from_mapping(read_mapping(text))
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return plain data, which `from_mapping` takes."""
-        return {**written(_present(self)), "principals": [_present(declared) for declared in self.principals]}
-
-    @property
-    def policy(self) -> RenewalPolicy:
-        return RenewalPolicy(self.renew_at, self.alert_before)
 
 
 def declaration_of(cluster: str, folder: Path | None) -> TicketDeclaration:
@@ -138,12 +50,12 @@ def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[Mana
     own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
     folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
     kept = tuple(_kept(declared, cluster, folder) for declared in (own, *named.values()))
-    _distinct("several principals have the cache", (os.path.normpath(ticket.cache) for ticket in kept))
+    require_distinct("several principals have the cache", (os.path.normpath(ticket.cache) for ticket in kept))
     return kept
 
 
 def _kept(declared: PrincipalDeclaration, cluster: Cluster, folder: Path) -> ManagedTicket:
-    named = declared.cache_path()
+    named = Path(split_cache_name(declared.cache)[1]) if declared.cache else None
     cache = named or folder / cache_file_name(declared.principal)
     return ManagedTicket(cluster.name, _identity(declared, cluster), cache, in_our_folder=named is None)
 
@@ -179,16 +91,6 @@ def _short(cluster: str) -> str:
 
 def _is_file(cluster: str) -> bool:
     return cluster.endswith((".yaml", ".yml"))
-
-
-def _distinct(what: str, names: Iterable[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InvalidInput(f"{what} {', '.join(twice)} more than once")
-
-
-def _present(declared: object) -> dict[str, Any]:
-    return {name: value for name, value in vars(declared).items() if value is not None}
 
 
 @dataclass(frozen=True)
