@@ -48,7 +48,7 @@ def forget_copies(tenant: Tenant) -> None:
         tenant.hdfs.delete(path)
 
 
-def test_a_user_without_the_right_to_make_folders_is_told_the_way_out(tenant: Tenant) -> None:
+def test_a_refusal_to_make_a_folder_tells_its_way_out(tenant: Tenant) -> None:
     def closed(request: str, path: str) -> None:
         if request == "make":
             raise Denied("etl may not write in /kstream")
