@@ -191,6 +191,13 @@ _SETTINGS: dict[str, Any] = {
             "How often a cluster is examined for what will go wrong. Each time logs in to the KDC with each keytab.\n"
             f"{_DURATION}\n",
         ),
+        "declared_executors": _option(
+            "boolean",
+            "True",
+            "False",
+            "Whether a declaration may choose its tasks' queue and executor_config, a pod included. They count when a\n"
+            "DAG is read, before a connection's `allow` can: set it to False where authors are to be bounded.\n",
+        ),
         "installation": _option(
             "string",
             "",

@@ -47,6 +47,16 @@ def duration(option: str) -> timedelta:
     return interval
 
 
+def switch(option: str) -> bool:
+    """Read True or False. Raises InvalidInput: when the option is neither."""
+    try:
+        return bool(conf.getboolean(_SECTION, option))
+    except (AirflowConfigException, ValueError) as error:
+        raise InvalidInput(
+            f"[{_SECTION}] {option} is {conf.get(_SECTION, option)!r}; allowed is True or False"
+        ) from error
+
+
 def whole_number(option: str) -> int:
     """Read a count. Raises InvalidInput: when the option is not a whole number, or is negative."""
     try:

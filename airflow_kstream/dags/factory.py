@@ -149,6 +149,9 @@ def task_arguments(options: AirflowOptions, cluster: str) -> dict[str, Any]:
 
     Raises InvalidInput: when the executor's pod can't be made here, or a notifier can't be used.
     """
+    if (options.queue or options.executor_config) and not settings.switch("declared_executors"):
+        why = "[kstream] declared_executors is False"
+        raise InvalidInput(f"airflow.queue and airflow.executor_config are not for declarations: {why}")
     arguments: dict[str, Any] = {"queue": options.queue, "pool": options.pool, "owner": options.owner}
     if options.priority is not None:
         arguments |= {"priority_weight": options.priority, "weight_rule": WeightRule.ABSOLUTE}

@@ -232,7 +232,15 @@ Addresses = Annotated[
     ),
 ]
 Brokers = Annotated[str, must(_are_brokers, "host:port, several with commas between them", hidden=_may_hold_a_password)]
-ServiceName = Annotated[str, must(lambda text: _SERVICE.fullmatch(text) is not None, "the primary of a principal")]
+# A ticket for one of these, sent to a host that a declaration names, would open other servers of that host.
+_OTHER_SERVICES = frozenset({"http", "host"})
+ServiceName = Annotated[
+    str,
+    must(
+        lambda text: _SERVICE.fullmatch(text) is not None and text.lower() not in _OTHER_SERVICES,
+        "the primary of the brokers' principal, and neither HTTP nor host",
+    ),
+]
 DefaultFs = Annotated[str, must(lambda text: _FILESYSTEM.fullmatch(text) is not None, "hdfs://nameservice")]
 Base64 = Annotated[str, must(_is_base64, "base64 of a file", hidden=_always)]
 TicketCacheName = Annotated[

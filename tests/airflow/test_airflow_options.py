@@ -235,6 +235,18 @@ def test_a_pod_needs_the_provider_of_its_executor(tmp_path: Path, monkeypatch: p
     assert "pod_override: it needs apache-airflow-providers-cncf-kubernetes" in str(dag.description)
 
 
+@pytest.mark.parametrize("chosen", ["executor_config: {image: i}", "queue: edge"])
+def test_an_installation_may_leave_no_executor_to_declarations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DECLARED_EXECUTORS", "False")
+    dags = dags_of_stream(tmp_path, monkeypatch, STREAM + f"airflow: {{{chosen}}}\n")
+    assert "refused" in dags["stream-prod.orders"].tags
+    assert "[kstream] declared_executors is False" in str(dags["stream-prod.orders"].description)
+    for dag in dags.values():
+        assert all(task.queue == "default" and not task.executor_config for task in dag.tasks)
+
+
 def test_a_pod_is_handed_over_as_its_executor_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider is simulated: it is not installed here, and its generator is a function of a mapping."""
     module = ModuleType("airflow.providers.cncf.kubernetes.pod_generator")

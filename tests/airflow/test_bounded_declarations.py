@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jinja2 import UndefinedError
 
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
@@ -149,6 +152,39 @@ class TestTold:
         text = {**OWN.kwargs, "text": "it failed"}
         bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")({"ti": object()})
         assert [name for name, _ in notifiers.told] == told
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{{ conn.db.password }}",
+            "{{ var.value.x }}",
+            "{{ ti.get_template_context().conn.db.password }}",
+            "{{ macros }}",
+        ],
+    )
+    def test_templates_of_a_bounded_declaration_show_no_secret(self, allow: Bound, template: str) -> None:
+        allow({"notifiers": [OWN.notifier]})
+        secret = SimpleNamespace(db=SimpleNamespace(password="s3cret"), value=SimpleNamespace(x="s3cret"))
+        ti = SimpleNamespace(task_id="keep", get_template_context=lambda: SimpleNamespace(conn=secret))
+        context: Any = {
+            "ti": ti,
+            "conn": secret,
+            "var": secret,
+            "macros": "s3cret",
+            "exception": ValueError("it failed"),
+        }
+        text = {**OWN.kwargs, "text": f"{{{{ ti.task_id }}}}: {{{{ exception }}}} {template}"}
+        told = bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")
+        with suppress(UndefinedError):
+            told(context)
+        assert "s3cret" not in str(notifiers.told)
+
+    def test_templates_of_a_bounded_declaration_show_which_task_failed_and_why(self, allow: Bound) -> None:
+        allow({"notifiers": [OWN.notifier]})
+        context: Any = {"ti": SimpleNamespace(task_id="keep"), "exception": ValueError("it failed")}
+        text = {**OWN.kwargs, "text": "{{ ti.task_id }}: {{ exception }}"}
+        bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")(context)
+        assert notifiers.told == [("own", "keep: it failed")]
 
 
 class TestTemplates:

@@ -62,7 +62,8 @@ def test_names_that_are_no_dag_id_are_refused_alone_and_editors_files_ignored(
 def test_what_is_shown_of_a_refusal_drives_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [dag] = Declarations("leases", tmp_path, monkeypatch).dags_of(r'{paths: [/data], "b\0\e[31m": x}').values()
     for shown in (dag.dag_display_name, str(dag.description), str(dag.doc_md)):
-        assert r"b\x00\x1b[31m" in shown
+        assert r"x1b[31m" in shown
+        assert not {"\0", "\x1b"} & set(shown)
 
 
 def test_no_garbage_is_collected_while_declarations_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

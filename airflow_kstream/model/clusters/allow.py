@@ -16,6 +16,8 @@ _SECRET = re.compile(r"(conn|var|env|file):\S.*")
 _COORDINATES = re.compile(r"[A-Za-z][\w.+-]*:\S+", re.ASCII)
 # What Spark or Hadoop would make another path of: a glob, or a character that is written as a number.
 _ANOTHER_PATH = re.compile(r"[%*?\[\]{}\\]")
+# What a secrets backend would make another place of, such as the path of a request. A file has a rule of its own.
+_PLAIN_SECRET = re.compile(r"[\w.:@+=~ -]+", re.ASCII)
 # Of a thousand streams nobody reads it in a table.
 _LONGEST_LINE = 4000
 
@@ -104,6 +106,17 @@ def covers_file(patterns: tuple[str, ...], path: str) -> bool:
     if _ANOTHER_PATH.search(path):
         return path in patterns
     return any(_covers(f"{pattern}*" if pattern.endswith("/") else pattern, path) for pattern in patterns)
+
+
+def covers_secret(patterns: tuple[str, ...], name: str) -> bool:
+    """Return whether one of the patterns is of this reference to a secret: `covers`, or `covers_file` for a file.
+
+    A name that a secrets backend might take for another place, with a slash or a percent sign, is covered by the same
+    text alone.
+    """
+    if name.startswith("file:"):
+        return covers_file(patterns, name)
+    return covers(patterns, name) if _PLAIN_SECRET.fullmatch(name) else name in patterns
 
 
 def _covers(pattern: str, name: str) -> bool:

@@ -150,10 +150,9 @@ def misplaced_staging(conf: Mapping[str, Value], cluster: Cluster) -> Iterator[s
 def files_in_conf(conf: Mapping[str, str]) -> Iterator[str]:
     """Yield the names of files that the client ships or loads by these confs, and of what viewfs mounts."""
     for key, value in conf.items():
-        if _CONFS_OF_FILES.fullmatch(key):
+        # A mount may have several targets (linkNfly, linkMerge); those of a regular expression have no scheme to judge.
+        if _CONFS_OF_FILES.fullmatch(key) or (_MOUNTS.fullmatch(key) and ":" in value):
             yield from (part.strip() for part in value.split(","))
-        elif _MOUNTS.fullmatch(key) and ":" in value:
-            yield value.strip()
 
 
 def redefined_schemes(conf: Iterable[str]) -> frozenset[str]:

@@ -10,8 +10,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from airflow_kstream.model.airflow_options import notifiers_of
-from airflow_kstream.model.clusters.allow import Allow, covers, covers_file
+from airflow_kstream.model.airflow_options import NotifyPolicy, notifiers_of
+from airflow_kstream.model.clusters.allow import Allow, covers, covers_file, covers_secret
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
@@ -26,6 +26,10 @@ _ELSEWHERE = frozenset(
     | {"adl", "o3fs", "ofs"}
 )
 _FILE = "file:"
+# Of a notifier's arguments: attachments, and addresses other than that of its connection.
+_REACHES = re.compile(r"file|attachment|path|url|host|endpoint|server|proxy", re.IGNORECASE)
+# Spark's client (ConfigReader) and Hadoop's Configuration put variables of their environment into values.
+_OF_THE_CLIENT = re.compile(r"\$\{env[:.]([^}]*)\}")
 
 
 def _as_named(path: str) -> str:
@@ -41,10 +45,28 @@ def needs(spec: StreamSpec, cluster: Cluster) -> Allow:
         proxy_users=_sorted(users),
         secrets=_sorted(_secrets(spec)),
         local_files=_sorted([*credentials, *_files(spec)]),
-        notifiers=_sorted(
-            notify.notifier for _, notify in (("", spec.notify), *notifiers_of(spec.airflow)) if notify.notifier
-        ),
-    )
+    ).with_all(_all_notifiers(spec))
+
+
+def notifier_needs(notify: NotifyPolicy) -> Allow:
+    """Return what a notifier uses: its class, and what its arguments reach: connections, files, other servers."""
+    if notify.notifier is None:
+        return Allow()
+    secrets, places = [], []
+    for key, value in notify.kwargs.items():
+        texts = [one for one in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(one, str)]
+        if key.endswith("conn_id"):
+            secrets += [f"conn:{text}" for text in texts]
+        elif _REACHES.search(key):
+            places += [_file(text, frozenset()) for text in texts]
+    return Allow(secrets=_sorted(secrets), local_files=_sorted(places), notifiers=(notify.notifier,))
+
+
+def _all_notifiers(spec: StreamSpec) -> Allow:
+    needed = Allow()
+    for _, notify in (("", spec.notify), *notifiers_of(spec.airflow)):
+        needed = needed.with_all(notifier_needs(notify))
+    return needed
 
 
 def refusals(
@@ -60,15 +82,23 @@ def refusals(
     if allow is None:
         return Allow()
     before = needs(running, cluster) if running else Allow()
-    new = {name: [each for each in used if each not in getattr(before, name)] for name, used in _items(spec, cluster)}
-    files = [_real(path, real) for path in new["local_files"]]
-    secrets = [_real_secret(name, real) for name in new["secrets"]]
+    new = {
+        name: tuple(each for each in used if each not in getattr(before, name))
+        for name, used in needs(spec, cluster).items()
+    }
+    return not_covered(allow, Allow(**new), real)
+
+
+def not_covered(allow: Allow, needed: Allow, real: Callable[[str], str] = _as_named) -> Allow:
+    """Return what of the needed a connection's `allow` lacks. `real` is as in `refusals`."""
+    files = [_real(path, real) for path in needed.local_files]
+    secrets = [_real_secret(name, real) for name in needed.secrets]
     return Allow(
-        principals=tuple(name for name in new["principals"] if not covers(allow.principals, name)),
-        proxy_users=tuple(name for name in new["proxy_users"] if not covers(allow.proxy_users, name)),
-        secrets=tuple(name for name in secrets if not _covers_secret(allow.secrets, name)),
+        principals=tuple(name for name in needed.principals if not covers(allow.principals, name)),
+        proxy_users=tuple(name for name in needed.proxy_users if not covers(allow.proxy_users, name)),
+        secrets=tuple(name for name in secrets if not covers_secret(allow.secrets, name)),
         local_files=tuple(path for path in files if not covers_file(allow.local_files, path)),
-        notifiers=tuple(name for name in new["notifiers"] if not covers(allow.notifiers, name)),
+        notifiers=tuple(name for name in needed.notifiers if not covers(allow.notifiers, name)),
     )
 
 
@@ -79,10 +109,6 @@ def words(missing: Allow, connection: str) -> str:
         f"connection {connection} does not allow {named}. Somebody who may edit the connection can add it to its "
         f"allow: {json.dumps(missing.to_json())}"
     )
-
-
-def _items(spec: StreamSpec, cluster: Cluster) -> Iterator[tuple[str, tuple[str, ...]]]:
-    return needs(spec, cluster).items()
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
@@ -115,6 +141,8 @@ def _secrets(spec: StreamSpec) -> Iterator[str]:
     for value in (*spec.conf.values(), *spec.deploy.environment.values()):
         if isinstance(value, SecretRef):
             yield f"{_FILE}{posixpath.normpath(value.name)}" if value.kind == "file" else str(value)
+        else:
+            yield from (f"env:{name}" for name in _OF_THE_CLIENT.findall(value))
 
 
 def _files(spec: StreamSpec) -> Iterator[str]:
@@ -150,7 +178,3 @@ def _real(path: str, real: Callable[[str], str]) -> str:
 
 def _real_secret(name: str, real: Callable[[str], str]) -> str:
     return f"{_FILE}{_real(name.removeprefix(_FILE), real)}" if name.startswith(_FILE) else name
-
-
-def _covers_secret(patterns: tuple[str, ...], name: str) -> bool:
-    return covers_file(patterns, name) if name.startswith(_FILE) else covers(patterns, name)

@@ -130,6 +130,31 @@ def test_a_scheme_that_is_given_another_meaning_lies_nowhere_else(key: str) -> N
     assert needs(spec, FREE).local_files == ("hdfs:///apps/orders.py",)
 
 
+def test_each_target_of_a_mount_is_judged() -> None:
+    link = "spark.hadoop.fs.viewfs.mounttable.x.linkNfly../e"
+    spec = replace(PLAIN, conf={link: "hdfs://ns/none, file:///etc"})
+    assert needs(spec, FREE).local_files == ("/etc",)
+
+
+@pytest.mark.parametrize("value", ["${env:AWS_SECRET}", "x${env.AWS_SECRET}"])
+def test_a_variable_that_the_client_puts_into_a_conf_is_a_secret(value: str) -> None:
+    assert needs(replace(PLAIN, conf={"spark.a": value}), FREE).secrets == ("env:AWS_SECRET",)
+
+
+@pytest.mark.parametrize("name", ["streams_a/../../prod/db", "streams_a%2Fdb", "streams_a\n", "streams_{{ x }}"])
+def test_a_secret_that_may_be_another_place_is_covered_by_its_own_text_alone(name: str) -> None:
+    spec = replace(PLAIN, conf={"spark.a": SecretRef(f"conn:{name}")})
+    assert refusals(spec, bounded(secrets=("conn:streams_*",)))
+    assert not refusals(spec, bounded(secrets=(f"conn:{name}",)))
+
+
+def test_what_a_notifiers_arguments_reach_is_needed_like_all_else() -> None:
+    kwargs = {"smtp_conn_id": "mail", "files": ["/etc/passwd"], "base_url": "http://evil/", "text": "/x", "to": "a@b"}
+    spec = replace(PLAIN, notify=NotifyPolicy(SLACK, kwargs))
+    needed = {"secrets": ["conn:mail"], "local_files": ["/etc/passwd", "http://evil/"], "notifiers": [SLACK]}
+    assert needs(spec, FREE).to_json() == needed
+
+
 @pytest.mark.parametrize(
     ("pattern", "path", "allowed"),
     [
