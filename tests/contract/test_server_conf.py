@@ -17,7 +17,7 @@ def facts(session: ClusterSession) -> ClusterFacts:
 
 @pytest.mark.parametrize("server", SERVED)
 def test_the_servers_tell_what_the_unit_tests_let_them_tell(facts: ClusterFacts, server: str) -> None:
-    conf: EffectiveConf = getattr(facts, server)
+    conf: EffectiveConf = getattr(facts.confs, server)
     told = {key: (one.value, one.origin) for key, one in conf.properties.items() if key in SERVED[server]}
     expected = {key: (value, origin) for key, (value, origin) in SERVED[server].items()}
     rules = "hadoop.security.auth_to_local"
