@@ -24,8 +24,8 @@ _STEPS = (
     ("supervise.leases.survey.Surveyor.look_again", "second looks"),
     ("supervise.leases.holders.HolderProbe.__call__", "probes"),
     ("supervise.leases.journal.Journal._write", "journal"),
-    ("supervise.leases.scan_history.ScanHistory.load", "history"),
-    ("supervise.leases.scan_history.ScanHistory.save", "history"),
+    ("supervise.leases.survey.ScanHistory.load", "history"),
+    ("supervise.leases.survey.ScanHistory.save", "history"),
 )
 _COMMANDS = {
     "ReadStates": "reads before requests",
