@@ -9,7 +9,8 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from airflow_kstream.clients.kafka import KafkaEnds, KafkaLogin
+from airflow_kstream.clients.kafka import KafkaLogin
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.kerberos.identity import Identity

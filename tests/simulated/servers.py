@@ -16,7 +16,7 @@ from typing import cast
 
 from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS, kept
 from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
-from airflow_kstream.clients.kafka import KafkaEnds
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.clusters.application import Application, ApplicationState

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.clients.kafka import KafkaEnds
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.kafka import KafkaEnds
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.cluster import Tls

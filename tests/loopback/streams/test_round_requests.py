@@ -18,7 +18,7 @@ from email.utils import format_datetime
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.kafka import KafkaEnds
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.authors import ALL_STREAMS, order_name
 from airflow_kstream.model.clusters.cluster import Tls

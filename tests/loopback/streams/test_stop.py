@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.kafka import KafkaEnds
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.streams.checkpoint import Checkpoint
