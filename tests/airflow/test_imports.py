@@ -25,7 +25,7 @@ FACE = (
     "settings",
     "triggers",
 )
-HEAVY = ("gssapi", "hdfs", "hdfs_native", "krb5", "pyspark", "requests_kerberos", "spnego")
+HEAVY = ("gssapi", "hdfs", "kafka", "hdfs_native", "krb5", "pyspark", "requests_kerberos", "spnego")
 
 
 def modules(name: str) -> list[str]:
