@@ -233,12 +233,14 @@ Addresses = Annotated[
 ]
 Brokers = Annotated[str, must(_are_brokers, "host:port, several with commas between them", hidden=_may_hold_a_password)]
 # A ticket for one of these, sent to a host that a declaration names, would open other servers of that host.
-_OTHER_SERVICES = frozenset({"http", "host"})
+_OTHER_SERVICES = frozenset(
+    {"http", "host", "nn", "dn", "jn", "rm", "nm", "jhs", "hdfs", "yarn", "mapred", "hive", "hbase", "krbtgt"}
+)
 ServiceName = Annotated[
     str,
     must(
         lambda text: _SERVICE.fullmatch(text) is not None and text.lower() not in _OTHER_SERVICES,
-        "the primary of the brokers' principal, and neither HTTP nor host",
+        "the primary of the brokers' principal, and of no other service, such as HTTP",
     ),
 ]
 DefaultFs = Annotated[str, must(lambda text: _FILESYSTEM.fullmatch(text) is not None, "hdfs://nameservice")]

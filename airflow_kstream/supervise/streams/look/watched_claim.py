@@ -18,6 +18,7 @@ from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Settled, Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.former_spec import instead_of_words
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
@@ -26,12 +27,15 @@ from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
 def watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
     """Return the claim's spec; without a readable one only the name, so that application and desired state are watched.
 
-    Only the reconciler, which has the declaration, can tell whether the job changed; the policies do not concern the
-    job, so the declared ones hold at once.
+    It has no brokers where no supervisor kept a copy of the declaration. Only the reconciler, which has the declaration,
+    can tell whether the job changed; the policies do not concern the job, so the declared ones hold at once.
     """
     submitted = claim.spec if claim else None
     unread = StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
     spec = submitted if isinstance(submitted, StreamSpec) else unread
+    if claim and not claim.file.copied:
+        # Its own job may have written it, and we log in to the brokers that it names: they could pass our ticket on.
+        spec = replace(spec, kafka=KafkaPolicy())
     declared = read_policies(policies) if policies is not None else {}
     return replace(spec, on_change=OnChange.REPORT, **declared)
 

@@ -14,6 +14,7 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.freeze import ends_held, left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -130,7 +131,9 @@ def claimed_spec(session: ClusterSession, stream: StreamId) -> KnownSpec:
         f"{stream.state_dir} ({session.state.supervisors}) kept a copy of the declaration that it names: "
         "run `kstream streams reconcile` with the declaration"
     )
-    return KnownSpec(claim.spec, claim.file.copied or own, doubt)
+    known = claim.file.copied or own
+    # Nobody logs in to brokers that a claim alone names.
+    return KnownSpec(claim.spec if known else replace(claim.spec, kafka=KafkaPolicy()), known, doubt)
 
 
 def hold(run: StreamRun, reason: str) -> str:

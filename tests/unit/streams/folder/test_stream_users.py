@@ -6,25 +6,28 @@ Simulated servers: who looks and who acts are different users, and both are give
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.contract import claim_file
-from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.generation import Claim, DesiredState
 from airflow_kstream.model.streams.plan import Phase, Stop
-from airflow_kstream.model.streams.stream_policies import RestartPolicy
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy, RestartPolicy
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder import declared_copies
 from airflow_kstream.supervise.streams.folder.registry import registered
 from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.look.watched_claim import watchable
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, ONE_WEEK
 from tests.simulated.tenants import Tenant
 from tests.simulated.values import changed
 
+CLAIMED = datetime(2026, 3, 1, tzinfo=UTC)
 FIRST, SECOND = "application_1_0001", "application_1_0002"
 
 
@@ -62,6 +65,18 @@ def test_a_refusal_to_make_a_folder_tells_its_way_out(tenant: Tenant) -> None:
     assert not tenant.life.yarn.apps
     with pytest.raises(Denied, match=r"hdfs dfs -mkdir /kstream/orders\.etl "):
         set_desired(tenant.acting(), DesiredState.STOPPED, "x")
+
+
+def test_nobody_logs_in_to_brokers_that_a_claim_alone_names(tenant: Tenant) -> None:
+    """Who wrote it could pass the supervisor's ticket on to another server of the brokers' host."""
+    brokers = KafkaPolicy("evil:9092", service_name="HTTP")
+    spec = replace(tenant.spec, kafka=brokers)
+    claim = Claim(1, "nonce", CLAIMED, "etl", "fingerprint", spec, {})
+    kept = replace(claim, file=replace(claim.file, copied=True))
+    declared = {"kafka": {"bootstrap_servers": "own:9092"}}
+    assert watchable(tenant.stream, claim, None).kafka == KafkaPolicy()
+    assert watchable(tenant.stream, kept, None).kafka == brokers
+    assert watchable(tenant.stream, claim, declared).kafka.bootstrap_servers == "own:9092"
 
 
 class TestProven:
