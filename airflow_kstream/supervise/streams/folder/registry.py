@@ -9,6 +9,7 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.declared import did_you_mean
 from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.streams.generation import Claim, Desired, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -100,7 +101,10 @@ def stream_ids(session: ClusterSession) -> list[StreamId]:
 
 
 def streams_among(entries: Mapping[str, FileStatus], state_dir: str) -> list[StreamId]:
-    """Return the streams whose folders are among these entries of a state_dir, by name."""
-    folders = [name for name, entry in entries.items() if entry.is_folder]
+    """Return the streams whose folders are among these entries of a state_dir, by name.
+
+    A folder with a name that no stream can have is a stranger's: in a command that we print, it could name others.
+    """
+    folders = [name for name, entry in entries.items() if entry.is_folder and is_stream_name(name.rpartition("-")[0])]
     named = [(StreamId(folder.rpartition("-")[0], state_dir), folder) for folder in folders]
     return sorted((stream for stream, folder in named if str(stream) == folder), key=lambda stream: stream.name)

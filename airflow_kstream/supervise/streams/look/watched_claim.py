@@ -27,8 +27,9 @@ from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
 def watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
     """Return the claim's spec; without a readable one only the name, so that application and desired state are watched.
 
-    It has no brokers where no supervisor kept a copy of the declaration. Only the reconciler, which has the declaration,
-    can tell whether the job changed; the policies do not concern the job, so the declared ones hold at once.
+    It has no brokers where no supervisor kept a copy of the declaration. Only the reconciler, which has the
+    declaration, can tell whether the job changed; the policies do not concern the job, so the declared ones hold at
+    once.
     """
     submitted = claim.spec if claim else None
     unread = StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())

@@ -4,10 +4,11 @@ a person learns that."""
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.checkpoint_owner import owner_file
@@ -16,6 +17,7 @@ from airflow_kstream.supervise.clusters.write_once import text_at
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.memory import past_ends
+from airflow_kstream.supervise.streams.folder.registry import streams_among
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.other_streams import lives_of
 from tests.simulated.folders import order_path
@@ -159,3 +161,10 @@ def test_what_stands_in_the_place_of_a_draft_is_nobodys(garbage: str) -> None:
     hdfs = SimHdfs(SimClock())
     lay(hdfs, "/x/file", GARBAGE[garbage])
     assert text_at(hdfs, "/x/file") != "ours"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["*", "orders x", "o`id`", "$(touch x)", "{orders,x}", "Orders", "-rf"])
+def test_a_folder_with_a_name_that_no_stream_can_have_is_not_listed(name: str) -> None:
+    stream = StreamId(name, "/kstream")
+    entries = {str(stream): FileStatus(str(stream), 0, datetime(2026, 3, 1, tzinfo=UTC), is_folder=True)}
+    assert streams_among(entries, "/kstream") == []
