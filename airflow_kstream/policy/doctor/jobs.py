@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.policy.doctor.check import FindingDraft
 
@@ -75,7 +76,7 @@ def staging_left(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]
         yield FindingDraft(
             Severity.WARNING if stream.credentials.renews_itself else Severity.NOTE,
             "staging folders of ended applications are left, and with a keytab each has a copy of it",
-            f"hdfs dfs -rm -r {stream.staging.unused_staging[0]}",
+            f"hdfs dfs -rm -r {as_word(stream.staging.unused_staging[0])}",
             f"HDFS has {', '.join(stream.staging.unused_staging[:3])}{' and more' if number > 3 else ''}",
             concerns=(Concern(stream.name, f"{number} of its ended applications left one"),),
         )

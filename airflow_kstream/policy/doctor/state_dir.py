@@ -54,8 +54,8 @@ def open_stream_folders(facts: ClusterFacts) -> Iterator[FindingDraft]:
             Severity.WARNING,
             "others can write in streams' folders: each file has to be judged by its own owner, and a folder that is "
             "handed over by chown proves nothing",
-            f"its next start closes it; or hdfs dfs -setfacl -b {folders[0].path} and hdfs dfs -chmod 755 "
-            f"{folders[0].path}, once strangers' files are gone",
+            f"its next start closes it; or hdfs dfs -setfacl -b {as_word(folders[0].path)} and hdfs dfs -chmod 755 "
+            f"{as_word(folders[0].path)}, once strangers' files are gone",
             f"HDFS: {_few((each.path, f'{each.owner}, {each.rights}') for each in folders)}",
             concerns=tuple(Concern(each.stream, "others can write in its folder") for each in folders),
         )
@@ -113,7 +113,7 @@ def supervisors_file(facts: ClusterFacts) -> Iterator[FindingDraft]:
             Severity.WARNING,
             f"not everybody may read {file}: who may not can't judge anything in it, and its streams stop being looked "
             "after",
-            f"hdfs dfs -chmod 644 {file}",
+            f"hdfs dfs -chmod 644 {as_word(file)}",
             f"HDFS: its mode is {state_dir.names_mode}",
         )
     if names := state_dir.supervisors.misnamed:
@@ -134,8 +134,8 @@ def void_orders(facts: ClusterFacts) -> Iterator[FindingDraft]:
             Severity.WARNING,
             f"orders count for nothing that are newer than what counts: {few(map(_order_words, orders))}. If one of "
             "these authors could speak when it was given, what it stopped, held or froze runs again",
-            f"hdfs dfs -cat {orders[0].path} shows it; {_repeating(orders[0])} repeats it, by one who may speak; hdfs "
-            "dfs -rm deletes it",
+            f"hdfs dfs -cat {as_word(orders[0].path)} shows it; {_repeating(orders[0])} repeats it, by one who may "
+            "speak; hdfs dfs -rm deletes it",
             f"HDFS: {few(order.path for order in orders)}; supervisors are {state_dir.supervisors}",
             concerns=tuple(
                 Concern(_subject(order), f"an order of {order.author} on it counts for nothing")
@@ -155,7 +155,7 @@ def long_listings(facts: ClusterFacts) -> Iterator[FindingDraft]:
             Severity.WARNING,
             "folders have more entries than anybody looks at, and each look takes long: of the owner who has the "
             "most, the rest is as if it were not there",
-            f"hdfs dfs -ls {cut[0][0]} shows what they are; `kstream state clean` deletes what is old",
+            f"hdfs dfs -ls {as_word(cut[0][0])} shows what they are; `kstream state clean` deletes what is old",
             few((f"{path}: {words}" for path, words in cut), between="; "),
             concerns=tuple(
                 Concern(each.stream, "strangers flood its folder") for each in state_dir.folders if each.cut

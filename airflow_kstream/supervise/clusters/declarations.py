@@ -16,6 +16,7 @@ from typing import TypeVar
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, Supervisors
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.declarations import (
     DeclarationFolder,
@@ -155,7 +156,7 @@ class Declarations:
         if kept is None:
             raise InvalidInput(
                 f"{path} can't be understood, and may be of a later version: this one keeps nothing in its place. "
-                f"`hdfs dfs -rm {path}` forgets what it names",
+                f"`hdfs dfs -rm {as_word(path)}` forgets what it names",
                 tried="read what was declared",
                 server=self._hdfs.servers,
             )

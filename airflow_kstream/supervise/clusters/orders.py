@@ -20,6 +20,7 @@ from airflow_kstream.model.clusters.authors import (
     order_name,
     order_of,
 )
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.policy.authors import may_order
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
@@ -136,7 +137,7 @@ class Orders:
         if basis and number > _last(self._state.user, listing.supervisors):
             raise Conflict(
                 f"no number is left for an order of {self._state.user}: {basis.author} or HDFS's superuser removes the "
-                f"one that took it with `hdfs dfs -rm {basis.path}`",
+                f"one that took it with `hdfs dfs -rm {as_word(basis.path)}`",
                 tried=f"give an order on {basis.subject}",
                 server=self._hdfs.servers,
             )
@@ -200,7 +201,8 @@ class Orders:
         except Denied as denied:
             why = (
                 f"{path} holds orders of {entry.owner}, and without them nobody knows what is wanted: {entry.owner} or "
-                f"HDFS's superuser lets this principal read it, as `hdfs dfs -chmod {_FOLDER_MODE} {path}` does"
+                "HDFS's superuser lets this principal read it, as "
+                f"`hdfs dfs -chmod {_FOLDER_MODE} {as_word(path)}` does"
             )
             message = f"{denied.message.rstrip('.')}; {why}"
             raise Denied(message, tried=denied.tried, server=denied.server, principal=denied.principal) from denied

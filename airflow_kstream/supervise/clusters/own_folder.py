@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Denied, NotFound
 
 # More than a folder of HDFS can have (dfs.namenode.fs-limits.max-directory-items is at most 6.4 millions).
@@ -45,7 +46,7 @@ def make_in_state_dir(hdfs: Hdfs, folder: str, permission: str) -> None:
         place, user = folder.rpartition("/")[0], hdfs.user()
         raise Denied(
             f"{refused.message}. Way out: add {user} to the group of {place}, or let HDFS's superuser run "
-            f"`hdfs dfs -mkdir {folder} && hdfs dfs -chown {user} {folder}`",
+            f"`hdfs dfs -mkdir {as_word(folder)} && hdfs dfs -chown {as_word(user)} {as_word(folder)}`",
             tried=refused.tried,
             server=refused.server,
             principal=refused.principal,

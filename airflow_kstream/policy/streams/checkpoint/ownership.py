@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.clusters.hdfs_path import as_word, plain_path
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.checkpoint_owner import (
     OWNER_FOLDER,
@@ -96,8 +96,8 @@ def not_its_users(checkpoint: str, entry: Ownership) -> str:
     """Say how an entry is removed whose author does not speak for the stream that it refuses; nothing of any other."""
     if not entry.strange:
         return ""
-    path = entry_path(checkpoint, entry.number)
-    return f"; {entry.author} wrote that, and if the checkpoint is not theirs to give, `hdfs dfs -rm {path}` removes it"
+    removal = f"`hdfs dfs -rm {as_word(entry_path(checkpoint, entry.number))}` removes it"
+    return f"; {entry.author} wrote that, and if the checkpoint is not theirs to give, {removal}"
 
 
 def time_to_look(spec: StreamSpec, points: Iterable[Checkpoint]) -> timedelta:

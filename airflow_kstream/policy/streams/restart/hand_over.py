@@ -79,11 +79,11 @@ def hand_over(facts: HandOverFacts) -> HandOver:
 
 
 def _closing(facts: HandOverFacts) -> Iterator[str]:
-    folder = shlex.quote(facts.stream.folder)
+    place = shlex.quote(facts.stream.folder)
     yield f"kstream streams hold {facts.stream.name} --reason {shlex.quote(f'hand-over to {facts.to}')}"
     if facts.acl:
-        yield f"hdfs dfs -setfacl -b {folder}"
-    yield f"hdfs dfs -chmod 755 {folder}"
+        yield f"hdfs dfs -setfacl -b {place}"
+    yield f"hdfs dfs -chmod 755 {place}"
     yield from _removal(facts.stream.folder, facts.strangers)
 
 

@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import Ground, Standing
-from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.clusters.hdfs_path import as_word, plain_path
 from airflow_kstream.model.declared import read_persisted
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.fields import is_stream_name
@@ -166,8 +166,8 @@ class CheckpointLock:
     def _ways_out(self, owner: str, user: str) -> str:
         return (
             ": if that is the stream's former user, HDFS's superuser hands it on with "
-            f"`hdfs dfs -chown -R {user} {self.folder}`; if {owner} has nothing to do with it, "
-            f"`hdfs dfs -rm -r {self.folder}` makes way"
+            f"`hdfs dfs -chown -R {as_word(user)} {as_word(self.folder)}`; if {owner} has nothing to do with it, "
+            f"`hdfs dfs -rm -r {as_word(self.folder)}` makes way"
         )
 
     def _forget(self, listed: Collection[FileStatus]) -> None:
@@ -206,4 +206,4 @@ def _is_owner(owner: Owner) -> bool:
 
 
 def _removes(path: str) -> str:
-    return f"`hdfs dfs -rm -r {path}` does that, and the entry before it then counts"
+    return f"`hdfs dfs -rm -r {as_word(path)}` does that, and the entry before it then counts"

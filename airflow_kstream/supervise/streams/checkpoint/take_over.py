@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.clusters.hdfs_path import as_word, plain_path
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound
 from airflow_kstream.model.streams.checkpoint import Checkpoint
@@ -56,7 +56,8 @@ class _Former:
         if self.entry.strange or self.counts:
             return not_its_users(self.point, self.entry)
         path = entry_path(self.point, self.entry.number)
-        return f"; that it ever was the owner says {path}: if that is over, `hdfs dfs -rm {path}` removes the entry"
+        removal = f"`hdfs dfs -rm {as_word(path)}` removes the entry"
+        return f"; that it ever was the owner says {path}: if that is over, {removal}"
 
 
 @dataclass(frozen=True)

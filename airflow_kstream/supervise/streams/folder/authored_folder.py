@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs, Listing
 from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.streams.contract import claims, is_draft
@@ -44,7 +45,7 @@ def understood(
     except InvalidInput as error:
         why = error.message
     advice = (
-        f"{without} until somebody has repaired that file, or removed it with `hdfs dfs -rm -r {path}`: what "
+        f"{without} until somebody has repaired that file, or removed it with `hdfs dfs -rm -r {as_word(path)}`: what "
         "is known without it then counts"
     )
     raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {stream.name}")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import Supervisors
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.streams.generation import StreamId
 
@@ -28,7 +29,7 @@ def require_own_folder(
         why = (
             f"{stream.folder} belongs to {folder.owner}, and the stream runs as {user}. If {folder.owner} submitted it "
             f"so far, HDFS's superuser hands it on with {_hand_over(stream, user)}; if {folder.owner} has nothing to "
-            f"do with it, with `hdfs dfs -rm -r {stream.folder}` the name is free again"
+            f"do with it, with `hdfs dfs -rm -r {as_word(stream.folder)}` the name is free again"
         )
     raise Denied(why, tried=f"write in {stream.folder}")
 
@@ -43,8 +44,9 @@ def _former(stream: StreamId, user: str) -> str:
 def _hand_over(stream: StreamId, user: str) -> str:
     # Without -R: whose a generation's application is, the owner of its claim tells.
     return (
-        f"`hdfs dfs -chown {user} {stream.folder}` (without -R); `kstream streams hand-over {stream.name} --to {user}` "
-        "tells what comes before it, and checks afterwards"
+        f"`hdfs dfs -chown {as_word(user)} {as_word(stream.folder)}` (without -R); "
+        f"`kstream streams hand-over {stream.name} --to {as_word(user)}` tells what comes before it, and checks "
+        "afterwards"
     )
 
 

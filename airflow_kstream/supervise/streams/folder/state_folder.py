@@ -13,6 +13,7 @@ from datetime import datetime
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.authors import AuthoredFiles, FolderKind, OrderFile
+from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.streams.contract import (
     accepted_marker,
@@ -168,7 +169,7 @@ class StreamFolder(AuthoredFolder):
             why = error.message
         advice = (
             "nothing is done until a new order takes its place, or until its author or HDFS's superuser removes it "
-            f"with `hdfs dfs -rm -r {order.path}`"
+            f"with `hdfs dfs -rm -r {as_word(order.path)}`"
         )
         why = f"{order.path} of {order.author} can't be understood: {why}; {advice}"
         raise InvalidInput(why, tried=f"look at stream {self._stream.name}")
