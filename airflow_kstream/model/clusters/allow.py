@@ -57,6 +57,7 @@ class Allow:
         secrets: ["conn:streams_*", "file:/run/secrets/streams/"]
         local_files: [/opt/jobs/, /etc/security/keytabs/etl.keytab]
         notifiers: [airflow.providers.slack.notifications.slack.SlackNotifier]
+        brokers: ["kafka*.example.com:9092"]
 
     `*` is any text, also an empty one or one with slashes. A path that ends in / is all that lies below it; a path is
     compared with where the worker's file really is, once symlinks are followed. `local_files` are all that the client
@@ -71,6 +72,7 @@ class Allow:
     secrets: tuple[SecretPattern, ...] = ()
     local_files: tuple[FilePattern, ...] = ()
     notifiers: tuple[Word, ...] = ()
+    brokers: tuple[Word, ...] = ()
 
     def __bool__(self) -> bool:
         return any(names for _, names in self.items())

@@ -79,6 +79,10 @@ _CONFS_OF_FILES = re.compile(
     r"spark\.(jars|archives|yarn\.jars|yarn\.archive|yarn\.dist\.(files|jars|archives|pyFiles)"
     r"|jars\.(packages|repositories|ivy|ivySettings))"
 )
+# What Hadoop's client runs, or reads secrets from: net.topology.script.file.name, credential.provider.path.
+_CONFS_OF_HADOOP = re.compile(
+    r"spark\.hadoop\..*(script\.file\.name|\.command|executable|provider\.path|\.keytab|keytab\.file)", re.IGNORECASE
+)
 _MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
 # With it, the client downloads also what lies elsewhere, and loads jars of it.
 DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
@@ -151,7 +155,11 @@ def files_in_conf(conf: Mapping[str, str]) -> Iterator[str]:
     """Yield the names of files that the client ships or loads by these confs, and of what viewfs mounts."""
     for key, value in conf.items():
         # A mount may have several targets (linkNfly, linkMerge); those of a regular expression have no scheme to judge.
-        if _CONFS_OF_FILES.fullmatch(key) or (_MOUNTS.fullmatch(key) and ":" in value):
+        if (
+            _CONFS_OF_FILES.fullmatch(key)
+            or _CONFS_OF_HADOOP.fullmatch(key)
+            or (_MOUNTS.fullmatch(key) and ":" in value)
+        ):
             yield from (part.strip() for part in value.split(","))
 
 

@@ -200,6 +200,11 @@ class KafkaPolicy:
     security_protocol: KafkaProtocol = KafkaProtocol.SASL_PLAINTEXT
     service_name: ServiceName = "kafka"
 
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Return each `host:port`."""
+        return tuple(each.strip() for each in (self.bootstrap_servers or "").split(",") if each.strip())
+
 
 @dataclass(frozen=True)
 class Backlog:

@@ -14,9 +14,11 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.clusters.allow import covers
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
 from airflow_kstream.supervise.clusters.copies import Copies
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.orders import Orders
@@ -39,6 +41,19 @@ class ClusterSession:
         if state_dir.rstrip("/") == self.cluster.state_dir:
             return self
         return replace(self, cluster=replace(self.cluster, state_dir=state_dir.rstrip("/")))
+
+    def topic_ends(self, kafka: KafkaPolicy, planned: Offsets) -> Offsets:
+        """Return where these partitions end, asked of brokers that the connection allows.
+
+        Who names brokers gets a ticket of ours there. Raises Denied: when the connection does not allow them. Raises as
+        `KafkaEnds.of`.
+        """
+        allow = self.cluster.allow
+        beyond = [each for each in kafka.brokers if allow is not None and not covers(allow.brokers, each)]
+        if beyond:
+            why = f"connection {self.cluster.name} does not allow brokers: {', '.join(beyond)}"
+            raise Denied(why, tried="ask Kafka where topics end", principal=str(self.identity))
+        return self.kafka.of(kafka, planned)
 
     @cached_property
     def state(self) -> StateDir:

@@ -45,6 +45,7 @@ def needs(spec: StreamSpec, cluster: Cluster) -> Allow:
         proxy_users=_sorted(users),
         secrets=_sorted(_secrets(spec)),
         local_files=_sorted([*credentials, *_files(spec)]),
+        brokers=_sorted(spec.kafka.brokers),
     ).with_all(_all_notifiers(spec))
 
 
@@ -99,6 +100,7 @@ def not_covered(allow: Allow, needed: Allow, real: Callable[[str], str] = _as_na
         secrets=tuple(name for name in secrets if not covers_secret(allow.secrets, name)),
         local_files=tuple(path for path in files if not covers_file(allow.local_files, path)),
         notifiers=tuple(name for name in needed.notifiers if not covers(allow.notifiers, name)),
+        brokers=tuple(name for name in needed.brokers if not covers(allow.brokers, name)),
     )
 
 

@@ -12,6 +12,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.allowed import refusals, words
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
 
@@ -29,10 +30,10 @@ def not_allowed(spec: StreamSpec, cluster: Cluster, claim: Claim | None = None) 
 def require_allowed(spec: StreamSpec, cluster: Cluster, claim: Claim | None = None) -> None:
     """Raises InvalidInput: when the connection does not allow what is to be submitted, as `not_allowed` tells.
 
-    Notifiers are not part of what is submitted: one that is not allowed tells nothing, and keeps no stream from
-    running.
+    Notifiers and brokers are not part of what is submitted: those that are not allowed tell nothing, and keep no stream
+    from running.
     """
-    submitted = replace(spec, notify=NotifyPolicy(), airflow=AirflowOptions())
+    submitted = replace(spec, notify=NotifyPolicy(), airflow=AirflowOptions(), kafka=KafkaPolicy())
     if missing := not_allowed(submitted, cluster, claim):
         raise InvalidInput(words(missing, cluster.name), tried=f"check {spec.name} against {cluster.name}")
 

@@ -77,7 +77,7 @@ class StallCare:
         try:
             planned = planned_offsets(run.session.hdfs.read(f"{stall.path}/offsets/{number}"))
             if planned:
-                run.session.kafka.of(run.spec.kafka, planned)
+                run.session.topic_ends(run.spec.kafka, planned)
         except KstreamError as error:
             if error.retryable:
                 raise

@@ -124,7 +124,7 @@ def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -
         planned = planned_offsets(session.hdfs.read(f"{point.path}/offsets/{point.position.offset}"))
         if not planned:
             return point
-        return replace(point, backlog=backlog(planned, session.kafka.of(spec.kafka, planned)))
+        return replace(point, backlog=backlog(planned, session.topic_ends(spec.kafka, planned)))
     except (NotFound, InvalidInput):
         # A batch that was just purged, or a topic that was deleted: nothing waits that anybody could name.
         return point

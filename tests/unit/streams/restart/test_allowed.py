@@ -21,6 +21,7 @@ from airflow_kstream.model.streams.stream import (
     StreamSpec,
     TicketCredentials,
 )
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.allowed import needs, refusals, words
 from airflow_kstream.supervise.clusters.connection import connection_fields
 
@@ -146,6 +147,23 @@ def test_a_secret_that_may_be_another_place_is_covered_by_its_own_text_alone(nam
     spec = replace(PLAIN, conf={"spark.a": SecretRef(f"conn:{name}")})
     assert refusals(spec, bounded(secrets=("conn:streams_*",)))
     assert not refusals(spec, bounded(secrets=(f"conn:{name}",)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "needed"),
+    [
+        ("net.topology.script.file.name", "/tmp/x.sh", "/tmp/x.sh"),
+        ("hadoop.security.credential.provider.path", "jceks://file/etc/x", "jceks://file/etc/x"),
+    ],
+)
+def test_what_hadoops_client_runs_and_reads_is_a_file_of_the_worker(key: str, value: str, needed: str) -> None:
+    assert needs(replace(PLAIN, conf={f"spark.hadoop.{key}": value}), FREE).local_files == (needed,)
+
+
+def test_each_broker_is_needed() -> None:
+    spec = replace(PLAIN, kafka=KafkaPolicy("b1:9092, b2:9092"))
+    assert needs(spec, FREE).brokers == ("b1:9092", "b2:9092")
+    assert refusals(spec, bounded(brokers=("b1:*",))).to_json() == {"brokers": ["b2:9092"]}
 
 
 def test_what_a_notifiers_arguments_reach_is_needed_like_all_else() -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
@@ -56,6 +57,15 @@ def test_what_the_connection_does_not_allow_is_not_submitted_and_named(tenant: B
         tenant.reconcile()
     assert "connection simulated" in refused.value.message
     assert tenant.yarn.apps == {}
+
+
+def test_brokers_that_are_not_allowed_get_no_ticket_and_keep_no_stream_from_running(tenant: Bounded) -> None:
+    tenant.allow = replace(NEEDED, brokers=("kafka*.example.com:9092",))
+    kafka = KafkaPolicy("kafka1.example.com:9092,evil.example.com:9092")
+    tenant.reconcile(replace(tenant.spec, kafka=kafka))
+    assert [app.alive for app in tenant.yarn.apps.values()] == [True]
+    with pytest.raises(Denied, match=r"connection simulated does not allow brokers: evil\.example\.com:9092\."):
+        tenant.acting().session.topic_ends(kafka, {"events": {0: 1}})
 
 
 def test_a_declaration_that_is_refused_leaves_no_copy_that_would_say_so(tenant: Bounded) -> None:
