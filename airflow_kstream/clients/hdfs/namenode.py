@@ -3,10 +3,8 @@
 Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. The NameNode's answers contain block tokens,
 which are secrets; only `last_replicas` reads them.
 
-Where the last block of an open file is, read from the NameNode's answer: the question to its DataNodes.
-
-Field numbers are those of hdfs.proto. A striped block is a group of internal blocks, each on one DataNode and with a
-token of its own; its data are in the first of them, the rest is parity.
+`last_replicas` tells where the last block of an open file is. A striped block is a group of internal blocks, each on
+one DataNode and with a token of its own; its data are in the first of them, the rest is parity.
 """
 
 from __future__ import annotations
@@ -116,14 +114,14 @@ _NEXT_BLOCK: tuple[str, _Request] = ("addBlock", lambda path, client: {1: path, 
 
 
 class NameNodeRpc:
-    """Queries about leases to the NameNodes of one filesystem, as one identity. They only read and recover nothing, but
-    for `refusal_to_open` and `request_recovery`.
+    """Queries about leases to the NameNodes of one filesystem, as one identity. All but `refusal_to_open` and
+    `request_recovery` only read.
 
     `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may contain `_HOST`.
     `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
     `seconds` are the times that connecting with login, and any answer, may take before the next NameNode is tried.
     Paths are absolute. Threads may share an instance, and take turns call by call.
-    `batch` is the number of requests that are repeated if the NameNode that got them is lost.
+    `batch` is the largest number of paths for one call of `request_recovery`.
     Raises Unavailable: when no NameNode is active.
     """
 
@@ -183,7 +181,8 @@ class NameNodeRpc:
 
         Return for each path, in order: True if the file is closed now, False if its recovery was begun, else the error,
         with the NameNode's words: NotFound, Denied, or Conflict. It needs the right to write the file. Raises
-        Unavailable: also when the requests may have arrived; another one for the same file does no harm.
+        Unavailable: also when the requests may have arrived. Read the states before another one: a file that was closed
+        meanwhile may be another writer's by then.
         """
         return [closed for part in _slices(paths) for closed in self._recovered(part)]
 
@@ -248,7 +247,7 @@ class NameNodeRpc:
         client = f"kstream-{uuid.uuid4()}"
         requests = [encode({1: checked_path(path), 2: client}) for path in paths]
         tried = "recover leases"
-        for answer in self._namenode.call(tried, "recoverLease", requests):
+        for answer in self._namenode.call_once(tried, "recoverLease", requests):
             yield self._namenode.error(answer, tried) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
     def _last_replicas(self, paths: Sequence[str]) -> Iterator[LastReplicas | KstreamError | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
@@ -20,8 +21,8 @@ from airflow_kstream.model.kerberos.identity import Identity
 class ActiveNameNode:
     """The connections to the NameNodes of a pair, each made when it is needed, and again when it was lost.
 
-    Only for calls that may be repeated: after a lost answer the call is made again. When the active NameNode is gone or
-    has become the standby, the others are tried, and all again for as long as an answer may take. Threads take turns.
+    When the active NameNode is gone or has become the standby, the others are tried, and all again for as long as an
+    answer may take. Threads take turns.
     `latency` is the mean time from a request to its answer in the last call that was answered, in seconds.
     """
 
@@ -43,8 +44,8 @@ class ActiveNameNode:
     def call(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
         """Call the method for each request and return the answers in order; a refused request's answer is the refusal.
 
-        Raises Unavailable: when no NameNode is active. Raises Denied or CredentialError: when none lets
-        us in.
+        Only for requests that may be repeated: after a lost answer all are sent again. Raises Unavailable: when no
+        NameNode is active. Raises Denied or CredentialError: when none lets us in.
         """
         retrying = Retrying(
             retry=retry_if_exception_type(_FailingOver),
@@ -52,14 +53,17 @@ class ActiveNameNode:
             stop=stop_after_delay(self._terms.read_seconds),
             reraise=True,
         )
-        try:
-            with self._lock:
-                return retrying(self._ask_each, method, requests)
-        except _FailingOver as error:
-            raise self._with_context(Unavailable(error.message), tried) from None
-        except KstreamError as error:
-            self._with_context(error, tried)
-            raise
+        with self._errors_of(tried), self._lock:
+            return retrying(self._ask_each, method, requests)
+
+    def call_once(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        """Do the same for requests of which no NameNode may get one twice.
+
+        Raises Unavailable: also when requests may have arrived, without an answer. Only a NameNode that can't be
+        reached, or refuses all as the standby, makes way for the other.
+        """
+        with self._errors_of(tried), self._lock:
+            return self._ask_each(method, requests, once=True)
 
     def error(self, refusal: RemoteError, tried: str) -> KstreamError:
         """Return our error for the NameNode's exception."""
@@ -70,15 +74,16 @@ class ActiveNameNode:
             while self._connections:
                 self._connections.popitem()[1].close()
 
-    def _ask_each(self, method: str, requests: Sequence[bytes]) -> list[Answer]:
+    def _ask_each(self, method: str, requests: Sequence[bytes], *, once: bool = False) -> list[Answer]:
         troubles: dict[str, KstreamError] = {}
         for address in tuple(self._addresses):
             try:
-                answers = self._ask(address, method, requests)
+                answers = self._ask_once(address, method, requests) if once else self._ask(address, method, requests)
             except _foreign() as error:
                 troubles[address] = _mapped(error)
                 continue
-            if not any(isinstance(answer, RemoteError) and answer.java_class in NOT_ACTIVE for answer in answers):
+            passive = [isinstance(answer, RemoteError) and answer.java_class in NOT_ACTIVE for answer in answers]
+            if not (all(passive) if once else any(passive)):
                 # The next call begins with the NameNode where this one succeeded.
                 self._addresses.sort(key=lambda other: other != address)
                 return answers
@@ -95,6 +100,13 @@ class ActiveNameNode:
                 pass
         return self._use(RpcConnection(address, self._identity, self._terms), address, method, requests)
 
+    def _ask_once(self, address: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        kept = self._connections.pop(address, None) or RpcConnection(address, self._identity, self._terms)
+        try:
+            return self._use(kept, address, method, requests)
+        except _foreign() as error:
+            raise _Sent(error) from error
+
     def _use(self, connection: RpcConnection, address: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
         try:
             answers = connection.call(method, requests)
@@ -105,11 +117,32 @@ class ActiveNameNode:
         self.latency = connection.latency
         return answers
 
+    @contextmanager
+    def _errors_of(self, tried: str) -> Iterator[None]:
+        try:
+            yield
+        except _Sent as error:
+            lost = f"{_mapped(error.cause).message.rstrip('.')}; the requests may have arrived"
+            raise self._with_context(Unavailable(lost), tried) from error.cause
+        except _FailingOver as error:
+            raise self._with_context(Unavailable(error.message), tried) from None
+        except KstreamError as error:
+            self._with_context(error, tried)
+            raise
+
     def _with_context(self, error: KstreamError, tried: str) -> KstreamError:
         """Add attempt, server and principal to the error; the error of a missing ticket already has them."""
         if not error.tried:
             error.tried, error.server, error.principal = tried, self.servers, str(self._identity)
         return error
+
+
+class _Sent(Exception):
+    """The end of a connection on which requests may have arrived. No other NameNode is tried after it."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class _FailingOver(Unavailable):
