@@ -45,7 +45,9 @@ class Closing:
         for user, names in self.folders.items():
             folders = " ".join(shlex.quote(f"{path}/{name}") for name in names)
             yield f"hdfs dfs -mkdir -p {folders}"
-            yield f"hdfs dfs -chmod 755 {folders}"
+            for mode, of_mode in _by_mode(names).items():
+                paths = " ".join(shlex.quote(f"{path}/{name}") for name in of_mode)
+                yield f"hdfs dfs -chmod {mode} {paths}"
             yield f"hdfs dfs -chown {shlex.quote(user)} {folders}"
         if not self.entries:
             yield f"hdfs dfs -chmod {self.permission} {place}"
@@ -97,6 +99,15 @@ def closing(use: StateDirUse) -> Closing:
     changes = not rights.exists or bool(openness(rights)) or bool(refuses and (new or folders))
     permission = "1" + "".join(_digit(entry.rights) for entry in bases)
     return Closing(rights, permission, (*bases, *named) if named else (), folders, changes)
+
+
+def _by_mode(names: Iterable[str]) -> Mapping[str, list[str]]:
+    modes = {kind.value: kind.mode for kind in FolderKind}
+    found: dict[str, list[str]] = {}
+    for name in names:
+        # A stream's folder has no kind.
+        found.setdefault(modes.get(name.partition(".")[0], "755"), []).append(name)
+    return found
 
 
 def _of_group(rights: StateDirRights) -> str:

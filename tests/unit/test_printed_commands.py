@@ -22,7 +22,11 @@ QUOTED = re.compile(r"(?:as_word|shlex\.quote|_quoted)\(.*\)")
 # Constants of ours, and names that hold words already.
 WORDS = {
     "_FOLDER_MODE": "a mode",
+    "FolderKind.ORDERS.mode": "a mode",
     "self.permission": "a mode",
+    "permission": "a mode",
+    "mode": "a mode",
+    "user": "a word",
     "place": "a word",
     "folders": "words",
     "paths": "words",

@@ -167,6 +167,15 @@ class FolderKind(StrEnum):
     LEASES = "leases"
     TOLD = "told"
 
+    @property
+    def mode(self) -> str:
+        """Return its folders' octal mode. Orders and declarations are for everybody to read; what was told quotes paths
+        and principals, and nobody else goes by it."""
+        return _MODES[self]
+
+
+_MODES = {FolderKind.ORDERS: "755", FolderKind.DECLARED: "755", FolderKind.LEASES: "750", FolderKind.TOLD: "700"}
+
 
 def folder_name(kind: FolderKind, user: str, number: int = 1) -> str:
     """Return the name of a user's folder of this kind; `number` counts the names that others took before."""

@@ -34,7 +34,6 @@ from airflow_kstream.supervise.clusters.write_once import replace_file
 
 T = TypeVar("T")
 
-_FOLDER_MODE = "755"
 # Of thousands of streams. Only a supervisor's file is read.
 _LONGEST = 16 << 20
 # Two changes of a folder within this time may have the same time of the NameNode's.
@@ -115,7 +114,7 @@ class Declarations:
             return False
         self._require_one_of(supervisors)
         folder, name = own_folder(self._hdfs, self._state.path, FolderKind.DECLARED), place.file_name(kind)
-        make_own_folder(self._hdfs, folder, _FOLDER_MODE)
+        make_own_folder(self._hdfs, folder, FolderKind.DECLARED.mode)
         replace_file(self._hdfs, f"{folder}/{name}", text)
         self._listed.clear()
         self._followed.clear()
@@ -146,7 +145,9 @@ class Declarations:
             if file.name == name:
                 kept = self._text_of(f"{folder}/{name}", file, lambda text, at: read(text, place, at))
                 if file.owner == self._state.user:
-                    own.append((file.modified, self._understood(kept, f"{folder}/{name}")))
+                    # One that is gone by now keeps nothing.
+                    if f"{folder}/{name}" in self._read:
+                        own.append((file.modified, self._understood(kept, f"{folder}/{name}")))
                 elif kept is not None:
                     others.append(kept)
         return [kept for _, kept in sorted(own, key=lambda each: each[0])[-1:]], others
@@ -192,7 +193,12 @@ class Declarations:
         except NotFound:
             return known[1] if known else None  # type: ignore[return-value]
         except Denied:
-            # It is not tried again until the file is another one.
+            if file.owner == self._state.user:
+                # A missing right, such as one to a key of the KMS: given back, it changes no file.
+                if known is None:
+                    raise
+                return known[1]  # type: ignore[return-value]
+            # Another's is not tried again until the file is another one.
             kept = known[1] if known else None  # type: ignore[assignment]
         except InvalidInput:
             pass

@@ -32,7 +32,6 @@ _ATTEMPTS = 20
 _LONGEST_PAUSE_SECONDS = 0.2
 # Of one author on one subject: enough to see who wanted what lately.
 ORDERS_KEPT = 10
-_FOLDER_MODE = "755"
 # Two changes of a folder within this time may have the same time of the NameNode's.
 _TICK_SECONDS = 2.0
 # HDFS never sets the time of a folder back: with a NameNode whose clock is behind the former's, an order can come
@@ -100,7 +99,7 @@ class Orders:
         listing = self._state.look()
         self._require_speaker(subject, speakers, listing)
         folder = own_folder(self._hdfs, self._state.path, FolderKind.ORDERS)
-        make_own_folder(self._hdfs, folder, _FOLDER_MODE)
+        make_own_folder(self._hdfs, folder, FolderKind.ORDERS.mode)
         basis, number = self._basis(subject, speakers, listing)
         for _ in range(_ATTEMPTS):
             self._require_number(number, basis, listing)
@@ -202,7 +201,7 @@ class Orders:
             why = (
                 f"{path} holds orders of {entry.owner}, and without them nobody knows what is wanted: {entry.owner} or "
                 "HDFS's superuser lets this principal read it, as "
-                f"`hdfs dfs -chmod {_FOLDER_MODE} {as_word(path)}` does"
+                f"`hdfs dfs -chmod {FolderKind.ORDERS.mode} {as_word(path)}` does"
             )
             message = f"{denied.message.rstrip('.')}; {why}"
             raise Denied(message, tried=denied.tried, server=denied.server, principal=denied.principal) from denied

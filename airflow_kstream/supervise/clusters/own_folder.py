@@ -38,15 +38,16 @@ def own_folder(hdfs: Hdfs, state_dir: str, kind: FolderKind) -> str:
 def make_in_state_dir(hdfs: Hdfs, folder: str, permission: str) -> None:
     """Make a folder of a state_dir unless it is there.
 
-    Raises Denied: with the way out, since members of its group alone make folders in a closed state_dir.
+    Raises Denied: in a closed state_dir only its group makes folders; the error has the commands.
     """
     try:
         hdfs.make_folder(folder, permission)
     except Denied as refused:
-        place, user = folder.rpartition("/")[0], hdfs.user()
+        place, user = as_word(folder), as_word(hdfs.user())
+        commands = f"hdfs dfs -mkdir {place} && hdfs dfs -chmod {permission} {place} && hdfs dfs -chown {user} {place}"
         raise Denied(
-            f"{refused.message}. Way out: add {user} to the group of {place}, or let HDFS's superuser run "
-            f"`hdfs dfs -mkdir {as_word(folder)} && hdfs dfs -chown {as_word(user)} {as_word(folder)}`",
+            f"{refused.message}. Way out: add {user} to the group of {folder.rpartition('/')[0]}, or let HDFS's "
+            f"superuser run `{commands}`",
             tried=refused.tried,
             server=refused.server,
             principal=refused.principal,

@@ -26,8 +26,7 @@ from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_f
 from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.write_once import replace_file
 
-# They quote what went wrong, with paths and principals, and nobody else goes by them.
-_FOLDER_MODE, _FILE_MODE = "700", "600"
+_FILE_MODE = "600"
 
 
 class ToldNotes:
@@ -88,7 +87,7 @@ class ToldNotes:
     def _made(self) -> str:
         self._hdfs.status(self._state.path)
         folder = self._folder()
-        make_own_folder(self._hdfs, folder, _FOLDER_MODE)
+        make_own_folder(self._hdfs, folder, FolderKind.TOLD.mode)
         return folder
 
     def _names(self, folder: str, wanted: frozenset[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, Hdfs
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 
 # Everybody who supervises reads what others wrote; nothing here is secret.
@@ -44,7 +44,7 @@ def replace_file(hdfs: Hdfs, path: str, text: str, permission: str = FILE_MODE) 
     except KstreamError:
         # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
         with suppress(KstreamError):
-            if text_at(hdfs, path) == text:
+            if text_at(hdfs, path, max(LONGEST_TEXT, len(text.encode()))) == text:
                 return
         with suppress(KstreamError):
             hdfs.delete(draft)
@@ -61,10 +61,11 @@ def placed(hdfs: Hdfs, draft: str, path: str, text: str) -> KstreamError | None:
     return None
 
 
-def text_at(hdfs: Hdfs, path: str) -> str | None:
-    """Return what stands there, None if nothing does. What is not text, or a folder, is empty: nobody here wrote it."""
+def text_at(hdfs: Hdfs, path: str, at_most: int = LONGEST_TEXT) -> str | None:
+    """Return what stands there, None if nothing does. What is not text, is longer than `at_most` bytes, or a folder, is
+    empty: nobody here wrote it."""
     try:
-        return hdfs.read(path)
+        return hdfs.read(path, at_most)
     except NotFound:
         return None
     except InvalidInput:

@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.clusters.authors import AUDIT_FOLDER
+from airflow_kstream.model.clusters.authors import AUDIT_FOLDER, FolderKind
 from airflow_kstream.model.clusters.hdfs_path import is_below
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
@@ -25,7 +25,7 @@ from airflow_kstream.supervise.clusters.own_folder import make_own_folder
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 
 _AUDIT = f"/{AUDIT_FOLDER}"
-_FOLDER_MODE, _FILE_MODE = "750", "640"
+_FILE_MODE = "640"
 # Of each line. Only people act on a line, so lines of any version are read.
 _VERSION = 2
 _IN_EVERY_LINE = {"run", "path", "at", "who", "principal"}
@@ -229,8 +229,8 @@ class Journal:
     def _put(self, path: str, content: bytes) -> None:
         if not self._number:
             # One after the other: of folders that are made on the way to another nobody sets the mode.
-            make_own_folder(self._hdfs, self._folder.removesuffix(_AUDIT), _FOLDER_MODE)
-            make_own_folder(self._hdfs, self._folder, _FOLDER_MODE)
+            make_own_folder(self._hdfs, self._folder.removesuffix(_AUDIT), FolderKind.LEASES.mode)
+            make_own_folder(self._hdfs, self._folder, FolderKind.LEASES.mode)
         # The name is unique to us: an existing file comes from this same attempt, whose answer was lost.
         self._hdfs.write(path, content, overwrite=True, permission=_FILE_MODE)
 

@@ -6,7 +6,6 @@ The history of open files, kept in `state_dir` between runs: one file for each H
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,6 +22,7 @@ from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Not
 from airflow_kstream.model.leases.lease import Attribution, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, passed_over
+from airflow_kstream.supervise.clusters.write_once import replace_file
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey, judged_finding
 from airflow_kstream.supervise.leases.own_files import OwnFiles
@@ -67,11 +67,9 @@ class ScanHistory:
         return {history.file.path: history for history in written.files}
 
     def save(self, history: Iterable[FileHistory]) -> None:
-        draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
-        make_own_folder(self._hdfs, self._folder, "750")
-        content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True)
-        self._hdfs.write(draft, content, permission="640")
-        self._hdfs.rename_over(draft, self._path)
+        make_own_folder(self._hdfs, self._folder, FolderKind.LEASES.mode)
+        text = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True).decode()
+        replace_file(self._hdfs, self._path, text, "640")
 
 
 # Files are measured so many at a time: the second look at the first ones need not wait for the first at the last ones.

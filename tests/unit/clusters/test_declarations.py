@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.declarations import (
     DeclarationFolder,
     KeptKind,
@@ -20,6 +20,7 @@ from airflow_kstream.model.streams.declarations import (
 )
 from airflow_kstream.supervise.clusters.declarations import Declarations
 from airflow_kstream.supervise.clusters.state_dir import StateDir
+from airflow_kstream.supervise.clusters.write_once import replace_file
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -91,6 +92,22 @@ def test_another_supervisors_policies_count_but_for_their_notifier(hdfs: SimHdfs
     assert [*of(hdfs).policies(PLACE).streams["orders"].policies] == ["restart"]
     of(hdfs).keep_policies(PLACE, KeptPolicies())
     assert of(hdfs).policies(PLACE) == KeptPolicies(), "our own says all"
+
+
+def test_our_own_file_without_the_right_to_read_it_is_not_taken_for_a_broken_one(hdfs: SimHdfs) -> None:
+    """The right comes back without a change of the file, such as one to a key of the KMS."""
+    of(hdfs).keep_streams(PLACE, ["orders"])
+    watcher = of(hdfs)
+
+    def denied(request: str, path: str) -> None:
+        if request == "read" and path == STREAMS:
+            raise Denied("no right to the zone's key")
+
+    hdfs.at_request = denied
+    with pytest.raises(Denied, match="the zone's key"):
+        watcher.streams(PLACE)
+    hdfs.at_request = lambda request, path: None
+    assert watcher.streams(PLACE) == {"orders"}
 
 
 def test_who_is_no_supervisor_keeps_nothing(hdfs: SimHdfs) -> None:
@@ -184,3 +201,14 @@ def test_a_cluster_that_is_away_is_no_place_without_streams(hdfs: SimHdfs) -> No
     hdfs.at_request = refuse
     with pytest.raises(Unavailable):
         of(hdfs).streams(PLACE)
+
+
+def test_a_long_file_that_stands_there_is_believed_although_the_answer_was_lost() -> None:
+    class Losing(SimHdfs):
+        def rename_over(self, source: str, target: str) -> None:
+            super().rename_over(source, target)
+            raise NotFound(f"{source}, as the other NameNode says")
+
+    hdfs, text = Losing(SimClock()), "x" * (2 << 20)
+    replace_file(cast("Hdfs", hdfs), "/kstream/long", text)
+    assert [*hdfs.files] == ["/kstream/long"]

@@ -23,7 +23,6 @@ from airflow_kstream.supervise.clusters.write_once import FILE_MODE, replace_fil
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
-_FOLDER_MODE = "755"
 # Of one stream: enough for the way back over a week of edits.
 COPIES_KEPT = 10
 
@@ -74,7 +73,7 @@ def _folder(run: StreamRun, session: ClusterSession) -> str:
 
 def _make(session: ClusterSession, folder: str) -> None:
     for path in (folder.rpartition("/")[0], folder):
-        make_own_folder(session.hdfs, path, _FOLDER_MODE)
+        make_own_folder(session.hdfs, path, FolderKind.DECLARED.mode)
 
 
 def _keep(run: StreamRun, session: ClusterSession) -> None:

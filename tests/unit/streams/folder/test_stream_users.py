@@ -61,7 +61,8 @@ def test_a_refusal_to_make_a_folder_tells_its_way_out(tenant: Tenant) -> None:
         tenant.reconcile()
     folder = tenant.stream.folder
     assert "etl may not write in /kstream. Way out: add etl to the group of /kstream, or " in str(error.value)
-    assert f"`hdfs dfs -mkdir {folder} && hdfs dfs -chown etl {folder}`" in str(error.value)
+    commands = f"`hdfs dfs -mkdir {folder} && hdfs dfs -chmod 755 {folder} && hdfs dfs -chown etl {folder}`"
+    assert commands in str(error.value)
     assert not tenant.life.yarn.apps
     with pytest.raises(Denied, match=r"hdfs dfs -mkdir /kstream/orders\.etl "):
         set_desired(tenant.acting(), DesiredState.STOPPED, "x")
