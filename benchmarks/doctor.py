@@ -29,7 +29,7 @@ from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
 from benchmarks.ground import Environment, ground

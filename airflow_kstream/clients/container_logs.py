@@ -6,7 +6,7 @@ yarn.nodemanager.remote-app-log-dir, one file for each node, as LogAggregationUt
 default; IndexedFiles (yarn.log-aggregation.file-formats) are Java's serialized objects and come from a log server
 alone.
 
-Pages of NodeManagers, and of the log server to which they redirect, that show the end of one container's file.
+`LogPages` reads one server's pages, a NodeManager's or the log server's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import requests
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.clusters.cluster import Cluster, Tls
@@ -33,7 +33,6 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, tail_on_page
 from airflow_kstream.model.secrets import without_secrets
 
-_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 # ContainerLogsUtils.checkAccess answers 500 with these words.
 _NOT_ALLOWED = b"not authorized to view the logs"
 
@@ -78,7 +77,7 @@ class LogPages:
         context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
         if answer.status_code != 200:
             usual = Denied if _NOT_ALLOWED in page else Unavailable
-            kind = _REFUSALS.get(answer.status_code, usual)
+            kind = REFUSALS.get(answer.status_code, usual)
             raise kind(f"it answered {answer.status_code}", **context)
         try:
             tail = tail_on_page(page, name)

@@ -1,21 +1,37 @@
-"""One HTTP session per server and identity, authenticated by SPNEGO without any ambient ticket cache."""
+"""One HTTP session per server and identity, authenticated by SPNEGO without any ambient ticket cache; what all servers'
+answers have in common: their errors and their clock; and what keeps tokens out of other packages' logs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypedDict
 
 import requests
 import urllib3
+import urllib3.connection
+import urllib3.connectionpool
 
 from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
-from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
 from airflow_kstream.clients.waiting import USUAL
 from airflow_kstream.clients.whole_answer import limit_whole_answers
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
+
+# What a server's refusal means, by its status.
+REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
+_HTTP = "urllib3.connectionpool"
+_CHATTY = "hdfs.client"
+_TOKEN = re.compile(r"(?P<name>\b(?:delegation|token)=)[^&\s\"']+")
+_hushed: ContextVar[bool] = ContextVar("kstream_hushed", default=False)
 
 # requests.adapters raises it as a plain OSError without a number.
 _NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
@@ -100,3 +116,84 @@ def _reason(error: BaseException) -> str:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+class Context(TypedDict):
+    """The arguments that every error has: the attempt, its server and its principal."""
+
+    tried: str
+    server: str
+    principal: str
+
+
+def kind_of_all(errors: Collection[KstreamError]) -> type[KstreamError]:
+    """Return the kind of error that several servers' errors are together.
+
+    It is the lasting refusal that all of them answer, else Unavailable: another answer of one of them may pass. A
+    NotFound here is about the server's address; callers would take it for the lack of an application or a file.
+    """
+    kinds = {type(error) for error in errors}
+    lasting = len(kinds) == 1 and NotFound not in kinds and not any(error.retryable for error in errors)
+    return kinds.pop() if lasting else Unavailable
+
+
+def words_of_all(errors: Collection[KstreamError]) -> str:
+    """Name each server with its words, and servers that say the same with these words once."""
+    said: dict[str, list[str]] = {}
+    for error in errors:
+        said.setdefault(error.message.rstrip("."), []).append(error.server)
+    return "; ".join(f"{' and '.join(servers)}: {words}" for words, servers in said.items())
+
+
+def server_date(answer: requests.Response) -> datetime:
+    """Return the moment of its Date header, which is in GMT on every server (RFC 9110, 5.6.7).
+
+    Hadoop sends the header twice, once by its own filter (HttpServer2.NoCacheFilter) and once by Jetty. `requests`
+    joins the two with a comma, and what the standard library makes of both together has no time zone.
+
+    Raises ValueError, OverflowError: when there is none, or it is not a date.
+    """
+    first = ",".join(answer.headers.get("Date", "").split(",")[:2])
+    return parsedate_to_datetime(first).replace(tzinfo=UTC)
+
+
+def keep_tokens_out_of_logs() -> None:
+    """Hide the delegation tokens in the addresses that urllib3 logs at DEBUG, for the whole process."""
+    logging.getLogger(_HTTP).addFilter(_without_tokens)
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Drop the HDFS client's log lines about each call of this thread meanwhile, except its warnings.
+
+    A task's log is for decisions and actions.
+    """
+    logging.getLogger(_CHATTY).addFilter(_unless_hushed)
+    before = _hushed.set(True)
+    try:
+        yield
+    finally:
+        _hushed.reset(before)
+
+
+def _without_tokens(record: logging.LogRecord) -> bool:
+    message = record.getMessage()
+    if _TOKEN.search(message):
+        record.msg, record.args = _TOKEN.sub(r"\g<name>***", message), ()
+    return True
+
+
+def _unless_hushed(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or not _hushed.get()
+
+
+def requested_host(host: str) -> str:
+    """Return the host whose ticket libkrb5 requests for a web server on `host`: DNS may have made another of it.
+
+    Raises Unavailable or CredentialError: when the library can't make a name of it.
+    """
+    try:
+        name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
+    except gssapi.raw.misc.GSSError as error:
+        raise kerberos_error(error, tried=f"make a Kerberos name of HTTP@{host}") from error
+    return str(name).partition("/")[2].partition("@")[0] or host

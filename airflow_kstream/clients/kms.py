@@ -16,9 +16,8 @@ from typing import TypeVar
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import Context, http_errors, kerberos_session, kind_of_all, words_of_all
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
-from airflow_kstream.clients.whole_answer import Context, kind_of_all, words_of_all
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes

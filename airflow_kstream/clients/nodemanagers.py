@@ -10,17 +10,15 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session, server_date
 from airflow_kstream.clients.waiting import TimeLimits
-from airflow_kstream.clients.whole_answer import server_date
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
 _HEADERS = {"Accept": "application/json"}
 # It answers from memory. One of a node that is frozen or cut off must not hold up the others.
 _TO_ANSWER = TimeLimits(5.0, 10.0, 15.0)
-_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 # ApplicationImpl enters these when the ResourceManager has told it that the application is over.
 _FINISHING = {"FINISHING_CONTAINERS_WAIT", "APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"}
 # The signs of a NodeManager's own 404, which a proxy's page lacks.
@@ -77,8 +75,8 @@ class NodeManager:
             limits: Any = _TO_ANSWER
             answer = self._session.get(self._address + path, headers=_HEADERS, timeout=limits, allow_redirects=False)
         context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
-        if answer.status_code in _REFUSALS:
-            raise _REFUSALS[answer.status_code](_message(answer), **context)
+        if answer.status_code in REFUSALS:
+            raise REFUSALS[answer.status_code](_message(answer), **context)
         if answer.status_code != 200:
             raise Unavailable(f"it answered {answer.status_code}", **context)
         with self._sense(tried):

@@ -14,12 +14,11 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session, senseless
+from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session, senseless, server_date
 from airflow_kstream.clients.waiting import TimeLimits
-from airflow_kstream.clients.whole_answer import server_date
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, Property
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
 _TRIED = "read its configuration"
@@ -27,7 +26,6 @@ _TRIED = "read its configuration"
 _PATH, _HEADERS = "/conf?format=json", {"Accept": "application/json"}
 # It answers from memory. One that is frozen must not hold up the others' answers for longer.
 _TO_ANSWER = TimeLimits(5.0, 10.0, 20.0)
-_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def served_conf(address: str, identity: Identity, tls: Tls) -> ServedConf:
     finally:
         session.close()
     if answer.status_code != 200:
-        raise _REFUSALS.get(answer.status_code, Unavailable)(f"it answered {answer.status_code}", **context)
+        raise REFUSALS.get(answer.status_code, Unavailable)(f"it answered {answer.status_code}", **context)
     try:
         properties = {str(one["key"]): _property(one) for one in answer.json()["properties"]}
     except (KeyError, ValueError, TypeError, RecursionError) as error:

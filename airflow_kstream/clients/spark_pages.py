@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
 from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import LoggedContainer, Process, Thread, ThreadDump, plain_frame
 
@@ -26,7 +26,6 @@ T = TypeVar("T")
 DRIVER, _EXECUTOR = "driver", "executor "
 # Bytes of one answer: a driver with a thousand threads sends 2 MB.
 _MOST = 16 << 20
-_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 
 
 class SparkPages:
@@ -183,7 +182,7 @@ def _refusal(answer: requests.Response, context: Mapping[str, str]) -> KstreamEr
         return Unavailable(
             f"{said}, and nothing of Spark's: has the application its web UI (spark.ui.enabled)?", **context
         )
-    return _REFUSALS.get(answer.status_code, Unavailable)(said, **context)
+    return REFUSALS.get(answer.status_code, Unavailable)(said, **context)
 
 
 def _process(body: Mapping[str, Any]) -> Process:

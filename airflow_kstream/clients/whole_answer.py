@@ -1,9 +1,4 @@
-"""A time limit for a whole answer. A server that sends a byte a second never exceeds a limit for each read.
-
-The one error for what all servers of a pair answered.
-
-The clock of a web server: the Date header of its answer.
-"""
+"""A time limit for a whole answer. A server that sends a byte a second never exceeds a limit for each read."""
 
 from __future__ import annotations
 
@@ -11,13 +6,11 @@ import io
 import math
 import socket
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.client import HTTPResponse
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import requests
 import urllib3.connection
@@ -25,7 +18,6 @@ import urllib3.connectionpool
 from requests.adapters import HTTPAdapter
 
 from airflow_kstream.clients.waiting import USUAL, TimeLimits
-from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -155,42 +147,3 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
-
-
-class Context(TypedDict):
-    """The arguments that every error has: the attempt, its server and its principal."""
-
-    tried: str
-    server: str
-    principal: str
-
-
-def kind_of_all(errors: Collection[KstreamError]) -> type[KstreamError]:
-    """Return the kind of error that several servers' errors are together.
-
-    It is the lasting refusal that all of them answer, else Unavailable: another answer of one of them may pass. A
-    NotFound here is about the server's address; callers would take it for the lack of an application or a file.
-    """
-    kinds = {type(error) for error in errors}
-    lasting = len(kinds) == 1 and NotFound not in kinds and not any(error.retryable for error in errors)
-    return kinds.pop() if lasting else Unavailable
-
-
-def words_of_all(errors: Collection[KstreamError]) -> str:
-    """Name each server with its words, and servers that say the same with these words once."""
-    said: dict[str, list[str]] = {}
-    for error in errors:
-        said.setdefault(error.message.rstrip("."), []).append(error.server)
-    return "; ".join(f"{' and '.join(servers)}: {words}" for words, servers in said.items())
-
-
-def server_date(answer: requests.Response) -> datetime:
-    """Return the moment of its Date header, which is in GMT on every server (RFC 9110, 5.6.7).
-
-    Hadoop sends the header twice, once by its own filter (HttpServer2.NoCacheFilter) and once by Jetty. `requests`
-    joins the two with a comma, and what the standard library makes of both together has no time zone.
-
-    Raises ValueError, OverflowError: when there is none, or it is not a date.
-    """
-    first = ",".join(answer.headers.get("Date", "").split(",")[:2])
-    return parsedate_to_datetime(first).replace(tzinfo=UTC)

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from airflow_kstream.clients.whole_answer import kind_of_all, words_of_all
+from airflow_kstream.clients.http import kind_of_all, words_of_all
 from airflow_kstream.clients.yarn_server import ClusterInfo, YarnServer
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.durations import format_duration

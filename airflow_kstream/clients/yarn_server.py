@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 import requests
 
-from airflow_kstream.clients.http import http_errors, kerberos_session, senseless
+from airflow_kstream.clients.http import http_errors, kerberos_session, senseless, server_date
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, TimeLimits
-from airflow_kstream.clients.whole_answer import server_date
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

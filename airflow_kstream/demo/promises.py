@@ -56,7 +56,7 @@ def died_of_its_token(control: Application) -> Promise:
 
 
 def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:
-    """Check that every line of the daemons' logs is in the table once, and nothing else is.
+    """Check that every line of the daemons' logs is in the table, each record of Kafka once, and nothing else.
 
     A line that was sent again is a record of its own: `repeated` are rows that the stream owed to such records.
     """
@@ -64,6 +64,5 @@ def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:
     kept = findings["expected"] == findings["found"] - findings["repeated"] > 0 and not any(faults.values())
     counts = faults | ({"sent again": findings["repeated"]} if findings["repeated"] else {})
     numbers = ", ".join(f"{count} {key}" for key, count in counts.items())
-    return Promise(
-        f"{name}: one row per log line", kept, f"{findings['expected']} lines, {findings['found']} rows, {numbers}"
-    )
+    promise = "one row per line that was sent" if findings["repeated"] else "one row per log line"
+    return Promise(f"{name}: {promise}", kept, f"{findings['expected']} lines, {findings['found']} rows, {numbers}")

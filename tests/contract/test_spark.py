@@ -28,7 +28,7 @@ from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at
+from airflow_kstream.supervise.clusters.tokens import cancel_at, mint_at
 from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from airflow_kstream.supervise.streams.restart.token_pushes import fresh_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand, push_to_driver

@@ -13,7 +13,7 @@ import pytest
 
 import airflow_kstream
 from airflow_kstream.monitoring import NAMES
-from airflow_kstream.supervise.triage.look import signature_files
+from airflow_kstream.supervise.triage.catalogue import signature_files
 from tests.wheel import ROOT, built_wheel
 
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"

@@ -21,7 +21,7 @@ from airflow_kstream.model.finding import DoctorReport
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import examine_cluster
 from airflow_kstream.views.doctor import findings_table, lines_of_report
 from tests.live import sleepers

@@ -11,9 +11,8 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import senseless
+from airflow_kstream.clients.http import Context, senseless
 from airflow_kstream.clients.rpc.java_exceptions import NOT_ACTIVE
-from airflow_kstream.clients.whole_answer import Context
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 
 # The NameNode's words for "ask the other one" and "ask again": it starts, or it is not the active one.

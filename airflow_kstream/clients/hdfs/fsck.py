@@ -1,12 +1,10 @@
 """Open files by the NameNode's fsck servlet: for users who are not superusers, on a bounded tree.
 
-The output of fsck about open files, read as it arrives.
-
-With `openforwrite` and without `files`, NamenodeFsck writes a dot for each closed file, a newline after each hundred
-files, and for an open one `PATH N bytes, replicated: replication=R, K block(s), OPENFORWRITE: ` with no newline, all
-unquoted. Reports on damaged blocks come in between, with the path of the file and a colon. A name may contain anything
-but a colon and a slash (DFSUtilClient.isValidName), including newlines and `5 bytes, 1 block(s)`: only the colons tell
-where a path begins and ends.
+Its output is read as it arrives. With `openforwrite` and without `files`, NamenodeFsck writes a dot for each closed
+file, a newline after each hundred files, and for an open one `PATH N bytes, replicated: replication=R, K block(s),
+OPENFORWRITE: ` with no newline, all unquoted. Reports on damaged blocks come in between, with the path of the file
+and a colon. A name may contain anything but a colon and a slash (DFSUtilClient.isValidName), including newlines and
+`5 bytes, 1 block(s)`: only the colons tell where a path begins and ends.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from hdfs.client import Client, _Request
 from hdfs.util import HdfsError
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode, require_webhdfs
-from airflow_kstream.clients.http import http_errors
-from airflow_kstream.clients.whole_answer import Context, kind_of_all, words_of_all
+from airflow_kstream.clients.http import Context, http_errors, kind_of_all, words_of_all
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 

@@ -2,8 +2,6 @@
 
 Tokens that are made over WebHDFS name their owner by the short name and drop the real user of a proxy user, so that
 NameNodes' audit logs no longer say who acted for them.
-
-Credentials files on HDFS, such as those that a job's submitter left there for the job.
 """
 
 from __future__ import annotations
@@ -15,16 +13,13 @@ from datetime import UTC, datetime
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL, without_secrets
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.local.credential_files import MAX_BYTES
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import Protection, protections
-from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials
+from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN
 
@@ -103,25 +98,3 @@ def _call(namenode: ActiveNameNode, tried: str, method: str, request: bytes) -> 
 def _namenode(conf: HadoopConf, filesystem: str, identity: Identity) -> ActiveNameNode:
     terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
     return ActiveNameNode(conf.namenode_rpcs(filesystem), identity, terms)
-
-
-class CredentialHdfs(Hdfs):
-    """A reader of credentials files. It keeps only the parts that are not secret."""
-
-    def credentials(self, path: str) -> HadoopCredentials:
-        """Read the file at this path, in either format, or a text with one token in its URL form.
-
-        Raises InvalidInput: when the content is malformed, naming the byte where it stops making sense, or exceeds
-        `MAX_BYTES`; and the errors of Hdfs.
-        """
-        content: SecretBytes = self._ask(f"read {path}", lambda: self._content(path))
-        if len(content) > MAX_BYTES:
-            raise InvalidInput(f"{path} has more than {MAX_BYTES} bytes, which no credentials file has")
-        try:
-            return HadoopCredentials.read(content)
-        except InvalidInput as error:
-            raise InvalidInput(f"{path} can't be read as Hadoop credentials: {error.message}") from None
-
-    def _content(self, path: str) -> SecretBytes:
-        with self._client.read(plain_path(path), length=MAX_BYTES + 1) as reader:
-            return SecretBytes(reader.read())

@@ -1,4 +1,4 @@
-"""The operations of NameNodes on a delegation token: honour it, renew it, cancel it."""
+"""Delegation tokens over WebHDFS: honoured, renewed, cancelled, and read from the credentials files of jobs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ import requests
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.http import http_errors
-from airflow_kstream.clients.local.log_files import keep_tokens_out_of_logs
+from airflow_kstream.clients.http import http_errors, keep_tokens_out_of_logs
+from airflow_kstream.clients.local.credential_files import MAX_BYTES
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, USUAL
 from airflow_kstream.clients.whole_answer import limit_whole_answers
-from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.clusters.hdfs_path import plain_path
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.formats.token import SecretBytes, Span
+from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import decoded_url_string
 
@@ -123,3 +125,25 @@ def _token_proto(token: SecretBytes) -> bytes:
 
 def _in_clear(token: SecretBytes) -> str:
     return token.reveal().decode()
+
+
+class CredentialHdfs(Hdfs):
+    """A reader of credentials files. It keeps only the parts that are not secret."""
+
+    def credentials(self, path: str) -> HadoopCredentials:
+        """Read the file at this path, in either format, or a text with one token in its URL form.
+
+        Raises InvalidInput: when the content is malformed, naming the byte where it stops making sense, or exceeds
+        `MAX_BYTES`; and the errors of Hdfs.
+        """
+        content: SecretBytes = self._ask(f"read {path}", lambda: self._content(path))
+        if len(content) > MAX_BYTES:
+            raise InvalidInput(f"{path} has more than {MAX_BYTES} bytes, which no credentials file has")
+        try:
+            return HadoopCredentials.read(content)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path} can't be read as Hadoop credentials: {error.message}") from None
+
+    def _content(self, path: str) -> SecretBytes:
+        with self._client.read(plain_path(path), length=MAX_BYTES + 1) as reader:
+            return SecretBytes(reader.read())

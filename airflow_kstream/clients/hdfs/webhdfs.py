@@ -16,12 +16,11 @@ import requests
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode
 from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS, kept
-from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, hushed, kerberos_session, server_date
 from airflow_kstream.clients.lazy import hdfs
-from airflow_kstream.clients.local.log_files import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
-from airflow_kstream.clients.whole_answer import limit_all_answers, server_date
+from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.hdfs_path import file_time, plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable

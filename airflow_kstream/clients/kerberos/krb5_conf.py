@@ -1,7 +1,4 @@
-"""Adding realms to this process, choosing a child's krb5.conf, and reading `[libdefaults]`.
-
-The names of services for which libkrb5 requests tickets.
-"""
+"""Adding realms to this process, choosing a child's krb5.conf, and reading `[libdefaults]`."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
-from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
-from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.local.regular_files import read_text
 
 _KRB5_CONFIG = "KRB5_CONFIG"
@@ -77,15 +72,3 @@ def _files_of(included: re.Match[str]) -> list[Path]:
         return [path]
     # As in prof_parse.c: hidden files, and those of editors and packages, are left out.
     return sorted(each for each in path.glob("*") if _INCLUDED_NAME.fullmatch(each.name) and each.is_file())
-
-
-def requested_host(host: str) -> str:
-    """Return the host whose ticket libkrb5 requests for a web server on `host`: DNS may have made another of it.
-
-    Raises Unavailable or CredentialError: when the library can't make a name of it.
-    """
-    try:
-        name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
-    except gssapi.raw.misc.GSSError as error:
-        raise kerberos_error(error, tried=f"make a Kerberos name of HTTP@{host}") from error
-    return str(name).partition("/")[2].partition("@")[0] or host

@@ -1,10 +1,5 @@
-"""Log files of this host as blocks of bytes: plain, compressed, or as YARN aggregates them.
-
-Work in forks of this process: each has what this one has compiled, and a lock of Python's for itself.
-
-Filters for other packages' loggers while they work for us: no token in an address, and not every call.
-
-Their levels stay as the process's configuration set them: the same packages may also work for others in it.
+"""Log files of this host as blocks of bytes: plain, compressed, or as YARN aggregates them; and work on their parts in
+forks of this process, each of which has what this one has compiled, and a lock of Python's for itself.
 """
 
 from __future__ import annotations
@@ -12,14 +7,10 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import logging
 import lzma
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -30,12 +21,6 @@ from airflow_kstream.clients.local.regular_files import require_readable
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.tfile import is_tfile
-
-_HTTP = "urllib3.connectionpool"
-_CHATTY = "hdfs.client"
-_TOKEN = re.compile(r"(?P<name>\b(?:delegation|token)=)[^&\s\"']+")
-_hushed: ContextVar[bool] = ContextVar("kstream_hushed", default=False)
-
 
 Result = TypeVar("Result")
 _works: Sequence[Callable[[], Any]] = ()
@@ -189,33 +174,3 @@ def _keep(works: Sequence[Callable[[], Any]]) -> None:
 
 def _do(number: int) -> Any:
     return _works[number]()
-
-
-def keep_tokens_out_of_logs() -> None:
-    """Hide the delegation tokens in the addresses that urllib3 logs at DEBUG, for the whole process."""
-    logging.getLogger(_HTTP).addFilter(_without_tokens)
-
-
-@contextmanager
-def hushed() -> Iterator[None]:
-    """Drop the HDFS client's log lines about each call of this thread meanwhile, except its warnings.
-
-    A task's log is for decisions and actions.
-    """
-    logging.getLogger(_CHATTY).addFilter(_unless_hushed)
-    before = _hushed.set(True)
-    try:
-        yield
-    finally:
-        _hushed.reset(before)
-
-
-def _without_tokens(record: logging.LogRecord) -> bool:
-    message = record.getMessage()
-    if _TOKEN.search(message):
-        record.msg, record.args = _TOKEN.sub(r"\g<name>***", message), ()
-    return True
-
-
-def _unless_hushed(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or not _hushed.get()

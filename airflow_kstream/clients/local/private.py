@@ -1,6 +1,5 @@
-"""Files that nobody else on this host can read at any moment.
-
-Small texts in a folder that is this user's alone: nobody else can put one there, nor a link to another file.
+"""Files that nobody else on this host can read at any moment, and small texts in a folder that is this user's alone:
+nobody else can put one there, nor a link to another file.
 """
 
 from __future__ import annotations

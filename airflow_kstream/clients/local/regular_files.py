@@ -1,6 +1,6 @@
 """Files that people name, read whole: never a pipe, which would block us, nor a device, which has no end.
 
-The names of the streams that have a file in a folder of declarations, read or refused.
+`declared_names` lists a folder of declarations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The client's side of SASL with Kerberos (RFC 4752): it proves our identity and agrees on the protection.
+"""The client's side of SASL: with Kerberos (RFC 4752), which also agrees on the protection, or with a token of Hadoop
+(DIGEST-MD5, RFC 2831).
 
-The client's side of SASL with a token of Hadoop (DIGEST-MD5, RFC 2831): it proves that we hold the token's password.
-
-The mechanism is obsolete everywhere else; Hadoop's servers offer no other for tokens (SaslRpcServer.AuthMethod.TOKEN).
-Only `qop=auth`: a server that wants its messages protected is refused.
+DIGEST-MD5 is obsolete everywhere else; Hadoop's servers offer no other mechanism for tokens
+(SaslRpcServer.AuthMethod.TOKEN). Only `qop=auth`: a server that wants its messages protected is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks a table of `cluster_events` against the files whose lines it should hold: each once, and nothing else.
+"""Checks a table of `cluster_events` against the files whose lines it should hold: each record once, and nothing else.
 
 A line that the shipper sent again is two records in Kafka, and rightly two rows. What counts against the stream is a
 record in two rows: rows that say the same partition and offset.

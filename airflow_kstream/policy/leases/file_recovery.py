@@ -1,7 +1,4 @@
-"""One file's way through a recovery.
-
-The commands that a recovery's scheduler gives to its executor.
-"""
+"""One file's way through a recovery, and the commands that the scheduler of a recovery gives to its executor."""
 
 from __future__ import annotations
 

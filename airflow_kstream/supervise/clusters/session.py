@@ -1,7 +1,4 @@
-"""The servers of one cluster, as one identity.
-
-The conf folder of a connection, for what only Hadoop's RPC can do.
-"""
+"""The servers of one cluster, as one identity."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Files that readers see complete or not at all: those that one writer alone places under their names, as claims,
 owners, words of persons and records of ends, and those that are replaced.
 
-The proof that a folder's server decides between two callers: everything that is claimed there rests on it.
+`require_exclusive_renames` proves that the server decides between two callers: all claims rest on it.
 """
 
 from __future__ import annotations

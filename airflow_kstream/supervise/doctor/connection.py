@@ -1,7 +1,4 @@
-"""The check of a connection: probe by probe, passed, with a warning or failed, with the reason and the way out.
-
-What the check of a connection tells of its `allow`: whether there is one, and what present declarations need.
-"""
+"""The check of a connection: probe by probe, passed, with a warning or failed, with the reason and the way out."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from airflow_kstream.model.plain import fields_of
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
 from airflow_kstream.supervise.doctor.state_dir_probes import ProbeFinding, closed_state_dir, told_supervisors
 from airflow_kstream.supervise.streams.folder.registry import newest_claims

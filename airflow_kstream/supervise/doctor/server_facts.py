@@ -1,7 +1,4 @@
-"""The facts that the servers of a cluster tell about themselves.
-
-The facts of this host: its Kerberos, its keytabs and its Spark client.
-"""
+"""What the servers of a cluster tell about themselves, and what this host has: tickets, keytabs, a Spark client."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from airflow_kstream.clients import spark
 from airflow_kstream.clients.client_jars import hadoop_in
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
+from airflow_kstream.clients.http import requested_host
 from airflow_kstream.clients.kerberos import keytabs, tickets
-from airflow_kstream.clients.kerberos.krb5_conf import requested_host
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.server_conf import ServedConf, served_conf
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
@@ -36,7 +33,7 @@ from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.doctor.try_ask import try_ask

@@ -1,6 +1,5 @@
-"""Who uses a state_dir, and who of them can create in it: asked of HDFS, as everybody for whom this host can act.
-
-The facts of a state_dir: its rights, who speaks there, what strangers left, and the streams' folders.
+"""Who uses a state_dir and can create in it, asked of HDFS as everybody for whom this host can act; and the facts of it
+for the checks: its rights, who speaks there, what strangers left.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The facts of streams: what their claims tell, what runs of them, and what it runs with.
-
-Spark's staging folders: those of running applications must be there, those of ended ones must not.
-
-The facts of running drivers: what each shows of itself, all asked at once and within a bounded time.
+"""The facts of streams: what their claims tell, what runs of them and with what, what its driver shows, and whether its
+staging folders are there. Those of running applications must be, those of ended ones must not.
 """
 
 from __future__ import annotations
@@ -51,10 +48,10 @@ from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 # One text for all, so that identical failures become one line.
-_WHAT = "the environment of its driver"
+_DRIVERS_ENVIRONMENT = "the environment of its driver"
 _TO_VIEW = "the right to view the application (spark.ui.view.acls)"
 # Seconds, for one driver and for all: one that hangs must not hold up the others.
-_ONE, _ALL, _THREADS = 5.0, 10.0, 8
+_ONE_DRIVER, _ALL_DRIVERS, _DRIVERS_AT_ONCE = 5.0, 10.0, 8
 
 
 @dataclass
@@ -257,25 +254,29 @@ def driver_facts(session: ClusterSession, applications: Iterable[str]) -> Mappin
     server = try_ask("the active ResourceManager", session.yarn.active) if ids else ""
     if isinstance(server, NotChecked):
         return dict.fromkeys(ids, server)
-    threads = ThreadPoolExecutor(_THREADS)
+    threads = ThreadPoolExecutor(_DRIVERS_AT_ONCE)
     try:
         questions = {each: threads.submit(_driver, session, server, each) for each in ids}
-        wait(questions.values(), timeout=_ALL)
+        wait(questions.values(), timeout=_ALL_DRIVERS)
         return {each: _answer(question) for each, question in questions.items()}
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _answer(question: Future[DriverFacts | NotChecked]) -> DriverFacts | NotChecked:
-    return question.result() if question.done() else NotChecked(_WHAT, f"drivers did not answer within {_ALL:.0f}s")
+    return (
+        question.result()
+        if question.done()
+        else NotChecked(_DRIVERS_ENVIRONMENT, f"drivers did not answer within {_ALL_DRIVERS:.0f}s")
+    )
 
 
 def _driver(session: ClusterSession, server: str, application: str) -> DriverFacts | NotChecked:
     def read() -> DriverFacts:
-        with closing(SparkPages(server, application, session.identity, session.cluster.tls, _ONE)) as pages:
+        with closing(SparkPages(server, application, session.identity, session.cluster.tls, _ONE_DRIVER)) as pages:
             return _facts(application, pages.environment())
 
-    return try_ask(_WHAT, read, _TO_VIEW)
+    return try_ask(_DRIVERS_ENVIRONMENT, read, _TO_VIEW)
 
 
 def _facts(application: str, environment: SparkEnvironment) -> DriverFacts:

@@ -1,6 +1,5 @@
-"""Questions whose answer may be missing: the reason then takes the answer's place.
-
-Work on many streams, a slice in each thread: what takes time is waiting for answers.
+"""Questions whose answer may be missing: the reason then takes the answer's place; and work on many streams, a slice in
+each thread, because what takes time is waiting for answers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The judging of a survey's files while others are recovered: a second look, their holders, and a decision.
-
-The plan for stuck files: what is done about each, by which rule, and who approved it.
+"""The judging of a survey's files while others are recovered: a second look, their holders, and a decision: what is
+done about each, by which rule, and who approved it.
 """
 
 from __future__ import annotations

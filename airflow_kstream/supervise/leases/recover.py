@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,7 +111,7 @@ def recover_stuck_files(
         return _planned(session, settings, survey, foresee(session.pool, survey))
     # The recoverer first: a run that can't request recoveries must not begin any by probing holders.
     with (
-        closing(_recoverer(session, settings.backend)) as recoverer,
+        _recoverer(session, settings.backend) as recoverer,
         closing(Journal.begin(session.base.hdfs, session.folder, session.identity, watcher.tell)) as journal,
     ):
         if unfit := why_unfit(survey.health):
@@ -197,8 +197,11 @@ def _resources(
     )
 
 
-def _recoverer(session: LeaseSession, backend: Backend) -> LeaseRecoverer:
+@contextmanager
+def _recoverer(session: LeaseSession, backend: Backend) -> Iterator[LeaseRecoverer]:
     if backend is Backend.DEBUG:
-        return DebugRecoverer(session.cluster, session.identity)
-    # Where the session has none, this names what the connection lacks.
-    return session.rpc or namenode_rpc(session.cluster, session.identity)
+        with closing(DebugRecoverer(session.cluster, session.identity)) as recoverer:
+            yield recoverer
+    else:
+        # Where the session has none, the other call names what the connection lacks.
+        yield session.rpc or namenode_rpc(session.cluster, session.identity)

@@ -1,6 +1,6 @@
 """A scan of the open files below a folder: listed, measured, remembered and judged. It touches no lease.
 
-The history of open files, kept in `state_dir` between runs: one file for each HDFS user that scans.
+Its memory between runs is a file in `state_dir` for each HDFS user that scans.
 """
 
 from __future__ import annotations

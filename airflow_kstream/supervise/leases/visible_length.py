@@ -1,6 +1,6 @@
 """The length of open files for readers: only their DataNodes know it, because the NameNode misses what was flushed.
 
-The valid length of a part file, in bytes, that a Flink bucketing sink left beside it.
+`ValidLengths` reads what a Flink bucketing sink says of its part files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Renewal of many tickets, each independently: failures are counted, reported, and raise an alert in time.
 
-A circuit breaker for realms whose KDCs do not answer, so that a round need not wait for them repeatedly.
+A realm whose KDCs do not answer is given up for the rest of the round.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from airflow_kstream.clients.hdfs.token_mint import CredentialHdfs
+from airflow_kstream.clients.hdfs.tokens import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.declared import read, written

@@ -19,7 +19,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.look.observe import key_at_hand
 from airflow_kstream.supervise.streams.look.renewals import with_tokens

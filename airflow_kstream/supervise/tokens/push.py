@@ -28,7 +28,7 @@ from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
-from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at, unproven
+from airflow_kstream.supervise.clusters.tokens import cancel_at, mint_at, unproven
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.restart.token_pushes import push_of, record_push
 

@@ -14,7 +14,7 @@ from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.policy.events.attention import WatchedToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
 

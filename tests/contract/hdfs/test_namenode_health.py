@@ -14,7 +14,7 @@ from airflow_kstream.clients.rpc.connection import RemoteError
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.formats.protobuf import encode
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.live.last_blocks import namenode_of
 from tests.live.recovering import stuck

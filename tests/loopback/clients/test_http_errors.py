@@ -17,8 +17,7 @@ import pytest
 import requests
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.http import http_errors
-from airflow_kstream.clients.local.log_files import hushed, keep_tokens_out_of_logs
+from airflow_kstream.clients.http import http_errors, hushed, keep_tokens_out_of_logs
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

@@ -59,7 +59,7 @@ def test_a_driver_that_refuses_says_which_right_is_missing() -> None:
 
 def test_a_driver_that_hangs_hides_no_other_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     # The usual limit would make this a wait of ten seconds.
-    monkeypatch.setattr(module, "_ALL", 1.0)
+    monkeypatch.setattr(module, "_ALL_DRIVERS", 1.0)
     slow = Answer(200, PAGE.body, drip=0.2)
     began = time.monotonic()
     with drivers(**{GOOD: PAGE, OTHER: slow}) as (session, _):

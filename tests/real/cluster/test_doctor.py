@@ -26,7 +26,7 @@ from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.policy.doctor.news import without_accepted
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import cluster_facts
 from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from tests.live import sleepers

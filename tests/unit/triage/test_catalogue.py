@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
-from airflow_kstream.supervise.triage.look import catalogue_with, own_catalogue
+from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 

@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_owned
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy, keep_word_on_adopted
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft

@@ -29,7 +29,7 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import Reading, after_failure, after_reading, due, last_round
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import RecentLifetimes
+from airflow_kstream.supervise.clusters.tokens import RecentLifetimes
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.formats import read_tokens, written_tokens
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

@@ -21,7 +21,7 @@ from airflow_kstream.model.streams.stream import OnChange, StreamSpec, TicketCre
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.former_spec import instead_of_words
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 
 
 def watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:

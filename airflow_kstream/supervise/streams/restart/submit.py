@@ -34,7 +34,7 @@ from airflow_kstream.model.streams.plan import Submit
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.horizon.rotation import keytab_of
-from airflow_kstream.supervise.clusters.token_users import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.checkpoint.owner_steps import (
     check_ownership_before_submission,
     take_ownership_before_claim,

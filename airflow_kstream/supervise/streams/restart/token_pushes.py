@@ -31,7 +31,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import Pushes, TokenPush, in_milliseconds
 from airflow_kstream.model.versioned import write
 from airflow_kstream.policy.streams.horizon.launch_tokens import issuers
-from airflow_kstream.supervise.clusters.token_users import cancel_at, mint_at, unproven
+from airflow_kstream.supervise.clusters.tokens import cancel_at, mint_at, unproven
 from airflow_kstream.supervise.streams.folder.formats import VERSION
 from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

@@ -20,7 +20,7 @@ from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.launch_tokens import last_round
 from airflow_kstream.policy.streams.spark.spark_needs import rounds_in
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.token_users import RecentLifetimes
+from airflow_kstream.supervise.clusters.tokens import RecentLifetimes
 from airflow_kstream.supervise.streams.look.renewals import Renewals
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.driver_logs import good, never

@@ -1,10 +1,7 @@
-"""For whom a token is made that an application gets: for the user as whom YARN runs it, and for nobody else.
+"""A cluster's delegation tokens: for whom one is made, where it is made and cancelled, and how long it lives.
 
-The author of an application chooses what its driver says of itself; as whom it runs, YARN has proven.
-
-Fresh delegation tokens, made and cancelled where they are issued: by a filesystem's NameNodes or by a KMS.
-
-The lifetimes of this cluster's delegation tokens: measured, not assumed.
+One that an application gets is for the user as whom YARN runs it, and for nobody else: the author of an application
+chooses what its driver says of itself; as whom it runs, YARN has proven. Lifetimes are measured, and not assumed.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from airflow_kstream.model.kerberos.tokens import DelegationToken, TokenLifetime
 from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
 
 # Seconds: each measurement is a token that a NameNode makes, renews and cancels.
-_FRESH, _AGAIN = 3600.0, 300.0
+_MEASURED_EVERY, _AFTER_A_FAILURE = 3600.0, 300.0
 
 
 def unproven(session: ClusterSession, app: Application, minter: Identity) -> str:
@@ -115,8 +112,8 @@ class RecentLifetimes:
         now = self.clock()
         if now >= self._next:
             try:
-                self._known, wait = learn_lifetimes(self.session.hdfs, self.session.identity), _FRESH
+                self._known, wait = learn_lifetimes(self.session.hdfs, self.session.identity), _MEASURED_EVERY
             except KstreamError:
-                wait = _AGAIN
+                wait = _AFTER_A_FAILURE
             self._next = now + wait
         return self._known.renew_interval if self._known else None
