@@ -78,7 +78,8 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "allow": {
         "label": "What declarations may use",
         "description": "A JSON object of lists of patterns: principals, proxy_users, secrets, local_files, notifiers, "
-        "brokers. {} allows what the connection itself has; empty, declarations may use all that workers reach. "
+        "servers, brokers. "
+        "{} allows what the connection itself has; empty, declarations may use all that workers reach. "
         "`kstream connection allow` prints what the present ones need.",
         "schema": {"type": ["object", "null"], "default": {}},
     },

@@ -1,7 +1,4 @@
-"""`kstream leases ...`: files that are open for write: list, explain, recover, and the history of recoveries.
-
-The progress of a recovery for a person: a bar while files are closed, and a Ctrl-C that still reports.
-"""
+"""`kstream leases ...`: files that are open for write: list, explain, recover, and the history of recoveries."""
 
 from __future__ import annotations
 

@@ -3,10 +3,8 @@
 Nothing that comes from a server, a file or the command line drives the terminal: it is printed with its control
 characters as escapes and without the passwords of URLs.
 
-Standard output and error that never raise.
-
-A command that stops a stream must not end halfway because the pipe behind it was closed or its disk is full. So it
-drops what it can't write, goes on to its end, and says so by its exit code.
+Printing never raises: a command that stops a stream must not end halfway because the pipe behind it was closed or its
+disk is full. So it drops what it can't write, goes on to its end, and says so by its exit code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""`kstream tickets ...`: list and renew tickets; check the keytabs behind them.
-
-`kstream tickets check`: finds keytabs that no longer work, and the streams that a rotated one will end.
-
-The tickets that a command handles: those of a declaration, and always the connection's own.
-"""
+"""`kstream tickets ...`: list and renew tickets; find keytabs that no longer work, and the streams that end by it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew, cancel, or push one.
-
-`kstream tokens history`: the lives of delegation tokens, from the logs of a ResourceManager.
+"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew, cancel or push one; the lives of
+tokens from a ResourceManager's logs.
 """
 
 from __future__ import annotations

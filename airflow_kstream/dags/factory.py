@@ -1,7 +1,4 @@
-"""DAGs that are made from declarations: the YAML files of a folder that Airflow's configuration names.
-
-The shipped DAG files as a bundle: Airflow finds them wherever this package is installed.
-"""
+"""DAGs that are made from declarations, the YAML files of a folder, and the shipped DAG files as a bundle."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from textwrap import shorten
@@ -51,7 +49,11 @@ def dags_of_folder(
 
     A wrong declaration or a missing folder gets a DAG that fails and says why. An empty setting declares nothing.
     `dags_of` must make its DAGs with `declared_dag`. At the start of a task only its DAG's declaration is read.
+
+    Raises InvalidInput: when `[kstream] declared_executors` is wrong. No declaration is to be blamed for it, and no
+    task to move to other workers.
     """
+    settings.switch("declared_executors")
     try:
         folder = settings.folder(f"{kind}_folder")
     except InvalidInput as error:
@@ -149,7 +151,7 @@ def task_arguments(options: AirflowOptions, cluster: str) -> dict[str, Any]:
 
     Raises InvalidInput: when the executor's pod can't be made here, or a notifier can't be used.
     """
-    if (options.queue or options.executor_config) and not settings.switch("declared_executors"):
+    if options.on_its_own_executor and not settings.switch("declared_executors"):
         why = "[kstream] declared_executors is False"
         raise InvalidInput(f"airflow.queue and airflow.executor_config are not for declarations: {why}")
     arguments: dict[str, Any] = {"queue": options.queue, "pool": options.pool, "owner": options.owner}
@@ -180,12 +182,14 @@ def _pod(executor_config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_in(declaration: Path, cluster: str) -> AirflowOptions:
-    """Return the options of a declaration that is refused, as far as they can be read: none otherwise.
+    """Return the options of a declaration that is refused, as far as they can be read and hold here: none otherwise.
 
     A typo elsewhere in the file must not move the task to workers without the stream's keytab.
     """
     try:
         options = options_of(read_mapping(read_text(declaration)))
+        if options.on_its_own_executor and not settings.switch("declared_executors"):
+            options = replace(options, queue=None, executor_config={})
         task_arguments(options, cluster)
     except InvalidInput:
         return _NO_OPTIONS

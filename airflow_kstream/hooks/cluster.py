@@ -1,7 +1,4 @@
-"""The `kstream` connection: a kerberized cluster.
-
-Secrets that Airflow keeps: passwords of connections, and Variables, from any secrets backend.
-"""
+"""The `kstream` connection of a kerberized cluster, and the other secrets that Airflow keeps for it."""
 
 from __future__ import annotations
 

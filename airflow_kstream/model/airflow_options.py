@@ -1,6 +1,6 @@
-"""What a declaration says to Airflow about its own tasks. It concerns neither the job nor its supervisor.
+"""What a declaration says to Airflow: about its own tasks, and about the notifier that tells its events.
 
-The notifier that tells the events of a stream, as a declaration names it.
+It concerns neither the job nor its supervisor.
 """
 
 from __future__ import annotations
@@ -60,19 +60,24 @@ def require_notifier(notify: NotifyPolicy, where: str = "") -> None:
 
 def require_no_secret(kwargs: Mapping[str, Any], where: str = "") -> None:
     """Raises InvalidInput: when an argument is or has a secret in clear."""
-    if places := sorted({place for place, key, text in _texts(kwargs, f"{where}kwargs") if secrets_in(key, text)}):
+    if places := sorted({place for place, key, text in texts_in(kwargs, f"{where}kwargs") if secrets_in(key, text)}):
         how = "give the id of a connection that holds it"
         raise InvalidInput(f"{', '.join(places)}: a secret in clear; {how}")
 
 
-def _texts(value: object, place: str, key: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield each text with its place and the key that it stands under."""
+def texts_in(value: object, place: str, key: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each text with its place and the key that it stands under.
+
+    Example::
+
+        list(texts_in({"to": ["a@b"]}, "kwargs"))  # [("kwargs.to.0", "to", "a@b")]
+    """
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _texts(item, f"{place}.{name}", str(name))
+            yield from texts_in(item, f"{place}.{name}", str(name))
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from _texts(item, f"{place}.{number}", key)
+            yield from texts_in(item, f"{place}.{number}", key)
     elif isinstance(value, str):
         yield place, key, value
 
@@ -103,6 +108,11 @@ class AirflowOptions:
     executor_config: Mapping[str, PlainData] = field(default_factory=dict)
     notify: NotifyPolicy = NO_NOTIFIER
     callbacks: Mapping[CallbackName, NotifyPolicy] = field(default_factory=dict)
+
+    @property
+    def on_its_own_executor(self) -> bool:
+        """Return whether the declaration chooses which workers or pods its tasks run on."""
+        return bool(self.queue or self.executor_config)
 
     def shared_with(self, other: AirflowOptions) -> AirflowOptions:
         """Return what says where and whose the tasks are, where both say the same; not pool and priority.

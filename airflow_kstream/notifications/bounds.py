@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
+from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import real_path
 from airflow_kstream.hooks.cluster import fields_of, read_connection
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.notifications.notifier import notify_now, require_usable
-from airflow_kstream.policy.streams.restart.allowed import not_covered, notifier_needs
+from airflow_kstream.policy.streams.restart.allowed import not_covered, notifier_needs, words
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,17 +27,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SHOWN = ("ds", "ts", "run_id", "task_instance_key_str")
-_SHOWN_OF_A_TASK = (
-    "dag_id",
-    "task_id",
-    "run_id",
-    "map_index",
-    "try_number",
-    "max_tries",
-    "log_url",
-    "hostname",
-    "state",
-)
+_OF_AN_INSTANCE = ("dag_id", "task_id", "run_id", "map_index", "try_number", "max_tries", "log_url", "hostname")
+_SHOWN_OF = {
+    "ti": _OF_AN_INSTANCE,
+    "task_instance": _OF_AN_INSTANCE,
+    "task": ("task_id", "owner"),
+    "dag_run": ("dag_id", "run_id", "logical_date", "run_type"),
+}
 
 _bounds: dict[str, Allow | None] = {}
 _unread: set[str] = set()
@@ -72,17 +71,46 @@ def within(connection: str, declared: NotifyPolicy) -> NotifyPolicy:
     allow = _bounds.get(connection)
     if declared.notifier is None or allow is None:
         return declared
-    missing = not_covered(allow, notifier_needs(declared), real_path)
+    return _allowed(connection, declared, not_covered(allow, notifier_needs(declared), real_path))
+
+
+def within_at_once(connection: str, declared: NotifyPolicy) -> NotifyPolicy:
+    """Return the same as `within`, but for files: where they lead is a question for the disk, and this is for an event
+    loop. So `judged` has the last word, in a thread.
+    """
+    if connection in _unread:
+        return NotifyPolicy()
+    allow = _bounds.get(connection)
+    if declared.notifier is None or allow is None:
+        return declared
+    return _allowed(connection, declared, not_covered(allow, replace(notifier_needs(declared), local_files=())))
+
+
+def judged(connection: str, notify: NotifyPolicy) -> NotifyPolicy:
+    """Return the notifier itself if it is the configured one or `within` the connection's bound, else the configured.
+
+    It asks the disk, so never in an event loop.
+    """
+    default = NotifyPolicy()
+    with suppress(InvalidInput):
+        default = settings.notifier()
+    if notify == default:
+        return notify
+    allowed = within(connection, notify)
+    return allowed if allowed.notifier else default
+
+
+def _allowed(connection: str, declared: NotifyPolicy, missing: Allow) -> NotifyPolicy:
     if not missing:
         return declared
-    if (connection, declared.notifier) not in _refused:
-        _refused.add((connection, declared.notifier))
-        words = (
-            "Connection %s does not allow the notifier %s, so it tells nothing of what is declared there; that of "
-            "[kstream] notifier tells the events of streams and clusters. Who may edit the connection can add this to "
-            "its allow: %s"
+    if (connection, declared.key) not in _refused:
+        _refused.add((connection, declared.key))
+        log.error(
+            "The notifier %s tells nothing of what is declared there; that of [kstream] notifier tells the events of "
+            "streams and clusters: %s",
+            declared.notifier,
+            words(missing, connection),
         )
-        log.error(words, connection, declared.notifier, json.dumps(missing.to_json()))
     return NotifyPolicy()
 
 
@@ -107,7 +135,7 @@ class DeclaredCallback(BaseNotifier):
 
     :param connection: the `kstream` connection of the declaration.
     :param declared: the notifier. Its own templates are rendered with the task's context or, where the connection
-        has an `allow`, with what `told_of` leaves of it.
+        has an `allow`, with what `shown_to_templates` leaves of it.
     """
 
     def __init__(self, connection: str, declared: NotifyPolicy) -> None:
@@ -119,10 +147,10 @@ class DeclaredCallback(BaseNotifier):
         """Let it tell."""
         look_at(self.connection)
         bounded = _bounds.get(self.connection) is not None
-        notify_now(within(self.connection, self.declared), told_of(context) if bounded else {**context})
+        notify_now(within(self.connection, self.declared), shown_to_templates(context) if bounded else {**context})
 
 
-def told_of(context: Mapping[str, Any]) -> dict[str, Any]:
+def shown_to_templates(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the templates of a bounded declaration may show: of which task, in which run, and what went wrong.
 
     The rest of a task's context leads to every connection and Variable (`conn`, `var`, and the task instance's own
@@ -130,7 +158,10 @@ def told_of(context: Mapping[str, Any]) -> dict[str, Any]:
     """
     shown = {name: context[name] for name in _SHOWN if isinstance(context.get(name), str)}
     shown |= {name: str(context[name]) for name in ("exception", "reason") if context.get(name) is not None}
-    instance = context.get("ti")
-    fields = {name: getattr(instance, name, None) for name in _SHOWN_OF_A_TASK}
-    ti = SimpleNamespace(**{name: value for name, value in fields.items() if isinstance(value, str | int)})
-    return {**shown, "ti": ti, "task_instance": ti}
+    return shown | {name: _plain(context.get(name), fields) for name, fields in _SHOWN_OF.items()}
+
+
+def _plain(one: object, names: Sequence[str]) -> SimpleNamespace:
+    """Return these fields alone, those that lead no further."""
+    fields = {name: getattr(one, name, None) for name in names}
+    return SimpleNamespace(**{name: value for name, value in fields.items() if isinstance(value, str | int | datetime)})

@@ -7,8 +7,6 @@ and a metric.
 
 An event counts as told when its notifier returned, or when it was dropped. A triggerer that ends before tells the
 event again when it is back, so a notifier may tell one event twice and never leaves one out silently.
-
-Work that must not hold up its task.
 """
 
 from __future__ import annotations
@@ -27,11 +25,11 @@ from airflow_kstream import metrics
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.event import Event, in_all_forms
+from airflow_kstream.notifications.bounds import judged
 from airflow_kstream.notifications.notifier import notify_now
 from airflow_kstream.policy.events.bundles import Bundles, Key, words
 
 T = TypeVar("T")
-
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +97,7 @@ class Outbox:
         for pause in (0.0, *PAUSES):
             await asyncio.sleep(pause)
             try:
-                await self._try(notify, events)
+                await self._try(notify, key.cluster, events)
             except TimeoutError:
                 # It may have told the event: another try could tell it twice.
                 self._drop(notify, events, f"it has not returned within {DEADLINE:.0f} s")
@@ -113,12 +111,12 @@ class Outbox:
                 return
         self._drop(notify, events, why)
 
-    async def _try(self, notify: NotifyPolicy, events: tuple[Event, ...]) -> None:
+    async def _try(self, notify: NotifyPolicy, cluster: str, events: tuple[Event, ...]) -> None:
         """Raises TimeoutError: when the notifier hangs, or earlier events still occupy it."""
         free = self._free[notify.key]
         async with asyncio.timeout(DEADLINE):
             await free.acquire()
-            told = in_thread(lambda: notify_now(notify, context_of(events)))
+            told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
             told.add_done_callback(lambda _: free.release())
             # The thread goes on, and so does its future.
             await asyncio.shield(told)

@@ -52,7 +52,8 @@ class ClusterDoctorOperator(TellingOperator):
     :param accepted: the accepted findings as a mapping, as in the file of a baseline; by default those of
         `[kstream] doctor_folder`, in `<connection id>.yaml`.
     :param only_new: with False it reports everything at each run, and fails for as long as anything is found.
-    :raises Unavailable: when neither HDFS nor YARN tells its configuration.
+    :raises Unavailable: when neither HDFS nor YARN tells its configuration; and when HDFS does not tell what was known
+        before, so that nothing is new for certain: all that it found is in the log and left as events by then.
     :raises AirflowFailException: when something is found, or the accepted findings are wrong.
     """
 
@@ -80,13 +81,13 @@ class ClusterDoctorOperator(TellingOperator):
         if report.blind:
             why = "; ".join(undecided_sentences(report.undecided)[:_IN_ERROR])
             raise Unavailable(f"the servers told nothing: {why}", tried=f"examine {self.cluster_conn_id}")
-        known = self._known() if self.only_new else {}
+        self.tell([*_troubles(report)], {EventKind.FINDING}, "findings", _undecided(report))
+        metrics.cluster_gauge("findings", float(len(report.findings)), self.cluster_conn_id)
+        known = self._known(report) if self.only_new else {}
         found = news(report, known)
         self._log_report(report, found)
-        self.tell([*_troubles(report)], {EventKind.FINDING}, "findings", _undecided(report))
         if found.known != known:
             self._keep(found)
-        metrics.cluster_gauge("findings", float(len(report.findings)), self.cluster_conn_id)
         result = _result(report, found)
         if found.alarming:
             # The findings are kept although the task fails.
@@ -115,10 +116,14 @@ class ClusterDoctorOperator(TellingOperator):
     def _subject(self) -> ToldSubject:
         return ToldSubject(settings.text("installation"), self.cluster_conn_id, key=_KNOWN)
 
-    def _known(self) -> Known:
-        """Return what earlier runs found. Raises Unavailable: when HDFS can't tell: then nothing is new for certain."""
-        with self._notes() as notes:
-            return known_from_json(notes.kept(self._subject))
+    def _known(self, report: DoctorReport) -> Known:
+        """Return what earlier runs found. Raises KstreamError: when HDFS does not tell; the log has the report then."""
+        try:
+            with self._notes() as notes:
+                return known_from_json(notes.kept(self._subject))
+        except KstreamError:
+            self._log_report(report, news(report, {}))
+            raise
 
     def _keep(self, found: News) -> None:
         try:

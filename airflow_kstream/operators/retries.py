@@ -1,7 +1,4 @@
-"""Airflow's retries of our tasks: what a retry can't help fails at once.
-
-Wrong input of an operator: its task fails without retries.
-"""
+"""A task whose error no retry can help fails at once: wrong input of an operator, and what a retry policy sorts out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The pages in Airflow's own UI: the fleet of streams, each stream, stuck files, tickets, and a card.
 
-Every process of Airflow imports this module, so it imports nothing that the API server alone needs.
-
-An ASGI app that is built at its first request.
+Every process of Airflow imports this module. So the ASGI app is built at its first request, and nothing is imported
+here that the API server alone needs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Wait, in the triggerer, until one poll finds what is awaited.
-
-Errors during a wait: either it goes on, or the error ends it, on the worker as in the triggerer.
-"""
+"""Wait, in the triggerer, until one poll finds what is awaited, or until an error ends the wait."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a deferral hands on: from the worker to the trigger, and from one trigger to the next through the worker.
+"""What a watch remembers: handed on from the worker to the trigger and from one trigger to the next, and kept in rows
+in case a triggerer is killed.
 
-What an earlier triggerer saw of a stream: one that was killed leaves nothing in its triggers' rows.
-
-Anybody who may edit assets can write that, so nothing but positions is read of it, and no wait is decided by one.
+Anybody who may edit assets can write such a row. So nothing but positions is read of it, and no wait is decided by one.
 """
 
 from __future__ import annotations

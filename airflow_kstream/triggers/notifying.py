@@ -17,7 +17,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.notifications.bounds import within
+from airflow_kstream.notifications.bounds import within_at_once
 from airflow_kstream.notifications.ledgers import Rows, Subject
 from airflow_kstream.notifications.notifier import configured
 from airflow_kstream.notifications.outbox import Outbox
@@ -210,7 +210,7 @@ class Teller:
     def _notifier(self) -> NotifyPolicy:
         # The setting was refused where DAGs are parsed; no watch ends by it.
         with suppress(InvalidInput):
-            return configured(within(self._subject[0], self._declared))
+            return configured(within_at_once(self._subject[0], self._declared))
         return NotifyPolicy()
 
 

@@ -1,7 +1,4 @@
-"""The doctor's report as tables and lines for people.
-
-The probes of a connection as a table for people.
-"""
+"""The doctor's report and the probes of a connection, as tables and lines for people."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ from airflow_kstream.policy.doctor.check import Check
 from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult
 from airflow_kstream.views.tables import add, cell, table
 
-_STYLES = {ProbeOutcome.PASSED: "green", ProbeOutcome.WARNING: "yellow", ProbeOutcome.FAILED: "red"}
-
-
+_OF_A_PROBE = {ProbeOutcome.PASSED: "green", ProbeOutcome.WARNING: "yellow", ProbeOutcome.FAILED: "red"}
 STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 # A finding of two hundred streams is one row: --json has all of them.
 _SHOWN = 10
@@ -112,5 +107,5 @@ def probes_table(results: Iterable[ProbeResult]) -> Table:
     """Return a row for each probe, in the order in which they were made."""
     rows = table("probe", "", "finding")
     for result in results:
-        add(rows, result.name, cell(result.outcome, style=_STYLES[result.outcome]), result.detail)
+        add(rows, result.name, cell(result.outcome, style=_OF_A_PROBE[result.outcome]), result.detail)
     return rows

@@ -1,9 +1,4 @@
-"""Watched streams as a table for people.
-
-Evidence of a stall as lines for people.
-
-What may go of a state_dir, and what went, as lines for people.
-"""
+"""Streams for people: watched ones as a table, the evidence of a stall and a state_dir's leftovers as lines."""
 
 from __future__ import annotations
 

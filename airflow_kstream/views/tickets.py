@@ -1,7 +1,4 @@
-"""Tickets and their renewals as tables and lines for people.
-
-Checked keytabs as a table for people.
-"""
+"""Tickets, their renewals and checked keytabs, as tables and lines for people."""
 
 from __future__ import annotations
 
@@ -14,18 +11,15 @@ from rich.text import Text
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
 from airflow_kstream.policy.tickets.renewal import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, TicketStatus
+from airflow_kstream.views.doctor import STYLES
 from airflow_kstream.views.tables import add, away, cell, moment, table
 
 _HEADINGS, _COSTS = ("keytab", "finding", "remedy"), ("streams", "when")
-_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-
-
 _STATES = {
     TicketState.FRESH: ("fresh", "green"),
     TicketState.DUE: ("due for renewal", "yellow"),
@@ -159,4 +153,4 @@ def _streams(check: KeytabCheck) -> tuple[Text, Text]:
 
 
 def _words(finding: KeytabFinding) -> Text:
-    return cell(f"{finding.severity}: {finding.words}", style=_STYLES[finding.severity])
+    return cell(f"{finding.severity}: {finding.words}", style=STYLES[finding.severity])

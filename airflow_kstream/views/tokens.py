@@ -1,7 +1,4 @@
-"""Tokens as tables for people, without their secrets.
-
-The life of a token as a table, and drawn on a page.
-"""
+"""Tokens for people, without their secrets: as tables, and the life of one drawn on a page."""
 
 from __future__ import annotations
 

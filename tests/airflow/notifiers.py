@@ -30,6 +30,14 @@ class Recording(BaseNotifier):
         told.append((self.name, self.text))
 
 
+class Reading(Recording):
+    """A notifier that would read a file of the worker."""
+
+    def __init__(self, name: str, template: str) -> None:
+        super().__init__(name)
+        self.template = template
+
+
 class Asynchronous(Recording):
     """A notifier for the triggerer alone."""
 

@@ -247,6 +247,22 @@ def test_an_installation_may_leave_no_executor_to_declarations(
         assert all(task.queue == "default" and not task.executor_config for task in dag.tasks)
 
 
+def test_a_refused_file_keeps_what_an_installation_leaves_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its typo must not fill the pool of others, nor make it nobody's."""
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DECLARED_EXECUTORS", "False")
+    both = "airflow: {queue: edge, pool: streams, owner: ann}\n"
+    keep = dags_of_stream(tmp_path, monkeypatch, STREAM + both)["stream-prod.orders"].get_task("keep")
+    assert (keep.queue, keep.pool, keep.owner) == ("default", "streams", "ann")
+
+
+def test_a_wrong_switch_is_an_import_error_and_moves_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DECLARED_EXECUTORS", "perhaps")
+    with pytest.raises(InvalidInput, match=r"\[kstream\] declared_executors is 'perhaps'; allowed is True or False"):
+        dags_of_stream(tmp_path, monkeypatch, STREAM + "airflow: {queue: edge}\n")
+
+
 def test_a_pod_is_handed_over_as_its_executor_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider is simulated: it is not installed here, and its generator is a function of a mapping."""
     module = ModuleType("airflow.providers.cncf.kubernetes.pod_generator")

@@ -111,7 +111,7 @@ class TestTold:
 
         fleet.live(story)
         assert {name for name, _ in notifiers.told} == {"default"}
-        assert fleet.told(f"does not allow the notifier {HERE}.Recording") == 1
+        assert fleet.told(f"does not allow notifiers: {HERE}.Recording") == 1
 
     @pytest.mark.parametrize("patterns", [None, {"notifiers": [f"{HERE}.*"]}])
     def test_one_that_is_allowed_tells(self, fleet: Fleet, allow: Bound, patterns: dict[str, Any] | None) -> None:
@@ -127,6 +127,31 @@ class TestTold:
 
         fleet.live(story)
         assert [name for name, _ in notifiers.told] == ["own"]
+
+    def test_only_the_thread_of_a_notifier_asks_the_disk_where_files_lead(
+        self, fleet: Fleet, allow: Bound, tmp_path: Path
+    ) -> None:
+        """A disk that hangs would stop every watch; a file that leads elsewhere gets no notifier to read it."""
+        allow({"notifiers": [f"{HERE}.*"], "local_files": [f"{tmp_path}/"]})
+        fleet.declare("orders")
+        (tmp_path / "message").symlink_to("/etc/passwd")
+        reads = NotifyPolicy(f"{HERE}.Reading", {"name": "own", "template": f"{tmp_path}/message"})
+
+        async def story() -> None:
+            await hours(0.1)
+            assert bounds.within_at_once(CONNECTION, reads) == reads
+            async with Teller(CONNECTION, "orders", declared=reads) as teller:
+                await hours(0.1)
+                teller.saw([STALLED], {EventKind.STALLED})
+                await hours(0.1)
+
+        fleet.live(story)
+        assert [name for name, _ in notifiers.told] == ["default"]
+        assert fleet.told("does not allow local_files: /etc/passwd") == 1
+
+    def test_a_name_that_no_file_can_have_ends_no_watch(self, allow: Bound) -> None:
+        bounds.learn(CONNECTION, Allow(notifiers=(f"{HERE}.*",)))
+        assert bounds.within(CONNECTION, replace(OWN, kwargs={"file": "a\0b"})) == NotifyPolicy()
 
     def test_a_class_that_is_not_allowed_is_not_even_imported(self, allow: Bound) -> None:
         bounds.learn(CONNECTION, Allow())

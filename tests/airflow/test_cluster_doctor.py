@@ -39,6 +39,12 @@ ACCEPTED = "accepted: [{finding: rm-privileges, by: jane, why: known, until: 209
 pytestmark = pytest.mark.usefixtures("recording")
 
 
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where this worker notes what it told while HDFS is away."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+
+
 class Kept:
     """What a failed task leaves in XCom."""
 
@@ -119,7 +125,21 @@ def test_an_hdfs_that_is_away_makes_nothing_new(fleet: Fleet) -> None:
         examine(DoctorReport((LOST,)))
     fleet.hdfs.at_request = there
     assert examine(DoctorReport((LOST,)))[0] == ""
+    # Once more while nobody could read that it was told: what might be new is not kept from people.
+    assert len(notifiers.told) == 2
+
+
+def test_a_finding_while_hdfs_is_away_is_an_event_and_in_the_log(fleet: Fleet) -> None:
+    def away(request: str, path: str) -> None:
+        raise Unavailable(path)
+
+    fleet.hdfs.at_request = away
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            examine(DoctorReport((LOST,)))
     assert len(notifiers.told) == 1
+    assert fleet.told("logs are deleted unread") == 2
+    assert fleet.gauges["kstream.simulated.cluster.findings"] == [1, 1]
 
 
 def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet) -> None:

@@ -43,8 +43,15 @@ def require_readable(path: Path) -> None:
 
 
 def real_path(path: str) -> str:
-    """Return where a path leads on this host, once its symlinks and '..' are followed; what is missing, as it is."""
-    return os.path.realpath(path)
+    """Return where a path leads on this host, once its symlinks and '..' are followed; what is missing, as it is.
+
+    It asks the disk, which may hang: never in an event loop.
+    """
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        # No file can have such a name: it has a NUL.
+        return path
 
 
 def is_special(path: Path) -> bool:

@@ -18,6 +18,8 @@ _COORDINATES = re.compile(r"[A-Za-z][\w.+-]*:\S+", re.ASCII)
 _ANOTHER_PATH = re.compile(r"[%*?\[\]{}\\]")
 # What a secrets backend would make another place of, such as the path of a request. A file has a rule of its own.
 _PLAIN_SECRET = re.compile(r"[\w.:@+=~ -]+", re.ASCII)
+# What a template, or a client that reads addresses in another way, would make another server of.
+_PLAIN_SERVER = re.compile(r"([\w+.-]+://)?[\w.:\[\]-]+", re.ASCII)
 # Of a thousand streams nobody reads it in a table.
 _LONGEST_LINE = 4000
 
@@ -57,12 +59,13 @@ class Allow:
         secrets: ["conn:streams_*", "file:/run/secrets/streams/"]
         local_files: [/opt/jobs/, /etc/security/keytabs/etl.keytab]
         notifiers: [airflow.providers.slack.notifications.slack.SlackNotifier]
+        servers: ["https://hooks.slack.com"]
         brokers: ["kafka*.example.com:9092"]
 
     `*` is any text, also an empty one or one with slashes. A path that ends in / is all that lies below it; a path is
     compared with where the worker's file really is, once symlinks are followed. `local_files` are all that the client
     takes from the worker, keytabs and ticket caches included, or loads there from elsewhere than HDFS and object
-    stores, such as packages.
+    stores, such as packages. `servers` are those that arguments of notifiers name, by scheme, host and port.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -72,6 +75,7 @@ class Allow:
     secrets: tuple[SecretPattern, ...] = ()
     local_files: tuple[FilePattern, ...] = ()
     notifiers: tuple[Word, ...] = ()
+    servers: tuple[Word, ...] = ()
     brokers: tuple[Word, ...] = ()
 
     def __bool__(self) -> bool:
@@ -119,6 +123,11 @@ def covers_secret(patterns: tuple[str, ...], name: str) -> bool:
     if name.startswith("file:"):
         return covers_file(patterns, name)
     return covers(patterns, name) if _PLAIN_SECRET.fullmatch(name) else name in patterns
+
+
+def covers_server(patterns: tuple[str, ...], name: str) -> bool:
+    """Return whether one of the patterns is of this scheme, host and port; what is more than that, by the same text."""
+    return covers(patterns, name) if _PLAIN_SERVER.fullmatch(name) else name in patterns
 
 
 def _covers(pattern: str, name: str) -> bool:

@@ -1,9 +1,8 @@
-"""The streams of a fleet that need a hand, and the way out for each.
+"""The streams and the watched tokens that need a hand, and the way out for each.
 
 One look shows what is wrong with a stream, in the kinds of its events. Whether anybody watches it takes two looks: a
 step that is due, and is still due much later, has nobody who takes it. So each look keeps since when it saw that.
-
-The watched tokens that need a hand: those that nobody can renew for much longer, and those that can't be read.
+Tokens need a hand when nobody can renew them for much longer, and when they can't be read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The rows of the fleet's page: how each stream stands, until when, why, and who watches it.
-
-The orders that a person may give a stream on its page, and what comes of each, as the last look shows it.
-"""
+"""The fleet's page: how each stream stands, until when and why, who watches it, and what a person may order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What tasks keep of a cluster's files, tickets and keytabs for its pages: the keys of the rows, and their content.
 
-Foreign text for pages: diagnostics, log lines, reasons and names of other programs and people.
+What other programs and people wrote in it (diagnostics, log lines, reasons, names) is cut and made printable.
 """
 
 from __future__ import annotations

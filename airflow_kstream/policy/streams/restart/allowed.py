@@ -5,13 +5,15 @@ Pure: where a path of the worker really leads is asked by the caller.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import urlsplit
 
-from airflow_kstream.model.airflow_options import NotifyPolicy, notifiers_of
-from airflow_kstream.model.clusters.allow import Allow, covers, covers_file, covers_secret
+from airflow_kstream.model.airflow_options import NotifyPolicy, notifiers_of, texts_in
+from airflow_kstream.model.clusters.allow import Allow, covers, covers_file, covers_secret, covers_server
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
@@ -26,8 +28,11 @@ _ELSEWHERE = frozenset(
     | {"adl", "o3fs", "ofs"}
 )
 _FILE = "file:"
-# Of a notifier's arguments: attachments, and addresses other than that of its connection.
-_REACHES = re.compile(r"file|attachment|path|url|host|endpoint|server|proxy", re.IGNORECASE)
+# Of a notifier's arguments: what it reads on the worker, and servers other than that of its connection.
+_A_FILE = re.compile(r"file|attachment|path|template", re.IGNORECASE)
+_A_SERVER = re.compile(r"ur[il]|host|endpoint|server|prox|address|webhook", re.IGNORECASE)
+# A template, and what clients read in different ways.
+_AMBIGUOUS = re.compile(r"\{[{%#]|[\\\s\x00-\x1f]")
 # Spark's client (ConfigReader) and Hadoop's Configuration put variables of their environment into values.
 _OF_THE_CLIENT = re.compile(r"\$\{env[:.]([^}]*)\}")
 
@@ -50,17 +55,46 @@ def needs(spec: StreamSpec, cluster: Cluster) -> Allow:
 
 
 def notifier_needs(notify: NotifyPolicy) -> Allow:
-    """Return what a notifier uses: its class, and what its arguments reach: connections, files, other servers."""
+    """Return what a notifier uses: its class, and the connections, files and servers that its arguments name.
+
+    By the names of the arguments, those within others too: what each class does with them, nobody here knows.
+    """
     if notify.notifier is None:
         return Allow()
-    secrets, places = [], []
-    for key, value in notify.kwargs.items():
-        texts = [one for one in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(one, str)]
+    connections, files, servers = [], [], []
+    for place, key, text in texts_in(notify.kwargs, ""):
         if key.endswith("conn_id"):
-            secrets += [f"conn:{text}" for text in texts]
-        elif _REACHES.search(key):
-            places += [_file(text, frozenset()) for text in texts]
-    return Allow(secrets=_sorted(secrets), local_files=_sorted(places), notifiers=(notify.notifier,))
+            connections.append(f"conn:{text}")
+        elif _A_SERVER.search(place):
+            servers.append(_server(text))
+        elif _A_FILE.search(place):
+            files.append(_file(text, frozenset()))
+    return Allow(
+        secrets=_sorted(connections),
+        local_files=_sorted(files),
+        notifiers=(notify.notifier,),
+        servers=_sorted(servers),
+    )
+
+
+def _server(address: str) -> str:
+    """Return scheme, host and port alone: the rest of a webhook's address is its secret.
+
+    Of what clients read in different ways, of a template, and of an address without a host: its hash.
+    """
+    try:
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return _hashed(address)
+    if not parts.hostname or _AMBIGUOUS.search(address):
+        return _hashed(address)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}" if parts.scheme else f"{host}{port}"
+
+
+def _hashed(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode(errors='replace')).hexdigest()}"
 
 
 def _all_notifiers(spec: StreamSpec) -> Allow:
@@ -100,6 +134,7 @@ def not_covered(allow: Allow, needed: Allow, real: Callable[[str], str] = _as_na
         secrets=tuple(name for name in secrets if not covers_secret(allow.secrets, name)),
         local_files=tuple(path for path in files if not covers_file(allow.local_files, path)),
         notifiers=tuple(name for name in needed.notifiers if not covers(allow.notifiers, name)),
+        servers=tuple(name for name in needed.servers if not covers_server(allow.servers, name)),
         brokers=tuple(name for name in needed.brokers if not covers(allow.brokers, name)),
     )
 

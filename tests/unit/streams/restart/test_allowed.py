@@ -22,7 +22,7 @@ from airflow_kstream.model.streams.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
-from airflow_kstream.policy.streams.restart.allowed import needs, refusals, words
+from airflow_kstream.policy.streams.restart.allowed import needs, not_covered, notifier_needs, refusals, words
 from airflow_kstream.supervise.clusters.connection import connection_fields
 
 FREE = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://ns", Identity("own@R", "/own.keytab"), "/kstream")
@@ -169,8 +169,45 @@ def test_each_broker_is_needed() -> None:
 def test_what_a_notifiers_arguments_reach_is_needed_like_all_else() -> None:
     kwargs = {"smtp_conn_id": "mail", "files": ["/etc/passwd"], "base_url": "http://evil/", "text": "/x", "to": "a@b"}
     spec = replace(PLAIN, notify=NotifyPolicy(SLACK, kwargs))
-    needed = {"secrets": ["conn:mail"], "local_files": ["/etc/passwd", "http://evil/"], "notifiers": [SLACK]}
+    needed = {
+        "secrets": ["conn:mail"],
+        "local_files": ["/etc/passwd"],
+        "notifiers": [SLACK],
+        "servers": ["http://evil"],
+    }
     assert needs(spec, FREE).to_json() == needed
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "needed"),
+    [
+        ({"template": "/etc/passwd"}, {"local_files": ["/etc/passwd"]}),
+        ({"hook_params": {"files": {"a": "/etc/passwd"}}}, {"local_files": ["/etc/passwd"]}),
+        ({"files": [["/etc/passwd"]]}, {"local_files": ["/etc/passwd"]}),
+        ({"hook_params": {"proxy": "http://evil:3128"}}, {"servers": ["http://evil:3128"]}),
+        ({"hook_params": {"slack_conn_id": "x"}}, {"secrets": ["conn:x"]}),
+        ({"host": "mail.example.com"}, {"servers": ["mail.example.com"]}),
+        ({"server": "[::1]:25"}, {"servers": ["[::1]:25"]}),
+    ],
+)
+def test_arguments_within_arguments_of_a_notifier_count_too(kwargs: Any, needed: Any) -> None:
+    assert notifier_needs(NotifyPolicy(SLACK, kwargs)).to_json() == {"notifiers": [SLACK], **needed}
+
+
+def test_of_a_webhook_only_its_server_is_named_for_the_rest_is_a_secret() -> None:
+    notify = NotifyPolicy(SLACK, {"webhook_url": "https://me:s3cret@hooks.example.com/services/s3cret?k=s3cret"})
+    missing = not_covered(Allow(notifiers=(SLACK,)), notifier_needs(notify))
+    assert missing.to_json() == {"servers": ["https://hooks.example.com"]}
+    assert not not_covered(Allow(notifiers=(SLACK,), servers=("https://*.example.com",)), notifier_needs(notify))
+
+
+@pytest.mark.parametrize(
+    "address", ["{{ 'evil/' }}.example.com", "https://evil\\@.example.com", "https://[evil.example.com", "//", "\udc80"]
+)
+def test_an_ambiguous_address_is_allowed_by_its_own_hash_alone(address: str) -> None:
+    needed = notifier_needs(NotifyPolicy(SLACK, {"url": address}))
+    assert not_covered(Allow(notifiers=(SLACK,), servers=("*.example.com", "https://*")), needed)
+    assert not not_covered(Allow(notifiers=(SLACK,), servers=needed.servers), needed)
 
 
 @pytest.mark.parametrize(
