@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from annotated_types import MaxLen
 from pydantic import ConfigDict
 
-from airflow_kstream.model.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions, require_notifiers
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (
@@ -111,6 +111,7 @@ class TicketDeclaration:
     def __post_init__(self) -> None:
         require_distinct("principals names", (declared.principal for declared in self.principals))
         _ = self.policy
+        require_notifiers(self.airflow)
 
     @classmethod
     def from_mapping(cls, fields: Mapping[str, object]) -> TicketDeclaration:
@@ -155,6 +156,7 @@ class TokenDeclaration:
     def __post_init__(self) -> None:
         if not any(getattr(self, name) for name in _SOURCES):
             raise InvalidInput(f"it names nothing to watch; give one or more of {', '.join(_SOURCES)}")
+        require_notifiers(self.airflow)
 
     @classmethod
     def from_mapping(cls, fields: Mapping[str, object]) -> TokenDeclaration:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy, require_notifier
+from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy, require_notifier, require_notifiers
 from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.fields import (
     NO_CHECKPOINT,
@@ -197,6 +197,7 @@ class StreamSpec:
         spec = read(StreamSpec, declaration)
         require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
         require_notifier(spec.notify, "notify.")
+        require_notifiers(spec.airflow)
         return spec
 
     @classmethod

@@ -10,8 +10,8 @@ import pytest
 from airflow_kstream.get_provider_info import get_provider_info
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.kerberos.declarations import TicketDeclaration
-from airflow_kstream.model.leases.requests import OpenFileCondition, RecoveryRequest
+from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
+from airflow_kstream.model.leases.requests import LeaseDeclaration, OpenFileCondition, RecoveryRequest
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import connection_fields
@@ -110,3 +110,21 @@ def test_a_stream_that_can_be_meant_is_read_and_written(name: str) -> None:
 def test_a_number_in_a_conf_is_what_yaml_says() -> None:
     conf = StreamSpec.from_yaml(stream(bad_streams.ACCEPTED["numbers and booleans in a conf"])).conf
     assert list(conf.values()) == ["8", "true", "3.10", "no", "0600"]
+
+
+@pytest.mark.parametrize(
+    ("read", "fields"),
+    [
+        (StreamSpec, {"name": "a", "credentials": {"mode": "ticket"}, "application": "/a.py", "checkpoints": ["/a"]}),
+        (LeaseDeclaration, {"paths": ["/data"]}),
+        (TicketDeclaration, {}),
+        (TokenDeclaration, {"users": ["etl"]}),
+    ],
+)
+def test_no_declaration_holds_a_secret_of_its_tasks_notifiers(read: Any, fields: dict[str, Any]) -> None:
+    read.from_mapping(fields)
+    notifier = {"notifier": "a.Mail", "kwargs": {"password": "hunter2"}}
+    for block in ({"notify": notifier}, {"callbacks": {"on_failure": notifier}}):
+        with pytest.raises(InvalidInput, match=r"kwargs.password: a secret in clear") as refusal:
+            read.from_mapping({**fields, "airflow": block})
+        assert readable(refusal)
