@@ -202,7 +202,8 @@ def _is_cache_name(text: str) -> bool:
         kind, rest = split_cache_name(text)
     except InvalidInput:
         return False
-    return _is_line(text) and bool(rest) and (kind is not CacheKind.FILE or _is_local_path(rest))
+    # Why KCM and KEYRING are of no use, the error of a look into the cache says.
+    return _is_line(text) and bool(rest or not kind.ours) and (kind is not CacheKind.FILE or _is_local_path(rest))
 
 
 Line = Annotated[str, must(_is_line, "text of printable characters without spaces around it")]
@@ -246,7 +247,7 @@ ServiceName = Annotated[
 DefaultFs = Annotated[str, must(lambda text: _FILESYSTEM.fullmatch(text) is not None, "hdfs://nameservice")]
 Base64 = Annotated[str, must(_is_base64, "base64 of a file", hidden=_always)]
 TicketCacheName = Annotated[
-    str, must(_is_cache_name, f"an absolute path, or one of {', '.join(CacheKind)} and a colon before its name")
+    str, must(_is_cache_name, "an absolute path, or FILE, DIR or MEMORY and a colon before its name")
 ]
 CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, which every Java program can read")]
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.

@@ -87,7 +87,10 @@ def test_a_torn_cache_is_replaced_but_not_somebody_elses_nor_what_is_none(
     assert torn.outcome is RenewalOutcome.ACQUIRED
     keytab = tmp_path / "keytab"
     keytab.write_bytes(kdc.keytab("watcher").read_bytes())
-    for path, words in ((cache, "it is a cache of streamer@"), (keytab, "Bad format in credentials cache")):
+    for path, words in (
+        (cache, "it is a cache of streamer@"),
+        (keytab, "it is a keytab, not a ticket cache"),
+    ):
         before = path.read_bytes()
         (refused,) = renewed(kept(login(kdc, "watcher"), path), force=True)
         assert (refused.outcome, refused.state) == (RenewalOutcome.FAILED, TicketState.MISSING)

@@ -26,6 +26,13 @@ def findings(kdc: Kdc, name: str, *, helped: bool = True) -> dict[FindingKind, K
     return {finding.kind: finding for finding in keytab_findings(keytab, principal, answer)}
 
 
+def by_hand(kdc: Kdc, name: str, password: str, number: int) -> None:
+    """Make the keytab of the principal from a password."""
+    kdc.keytab(name).unlink()
+    script = f"addent -password -p {kdc.principal(name)} -k {number} -e {AES128}\n{password}\nwkt {kdc.keytab(name)}\n"
+    subprocess.run(["ktutil"], input=script, text=True, check=True, env=kdc.environment(), capture_output=True)
+
+
 def test_a_keytab_of_the_day_has_no_findings_and_the_kdcs_kvno(kdc: Kdc) -> None:
     kdc.add("sound")
     keytab = read(str(kdc.keytab("sound")))
@@ -142,11 +149,46 @@ def test_an_older_kdc_makes_the_keytab_look_ahead(kdc: Kdc) -> None:
     assert "this keytab kvno 2" in findings_by_kind[FindingKind.AHEAD].words
 
 
+@pytest.mark.parametrize("number", [1, 2, 255])
+def test_a_number_that_was_written_by_hand_is_a_note_for_the_key_is_the_current_one(kdc: Kdc, number: int) -> None:
+    name = f"numbered{number}"
+    kdc.add(name)
+    kdc.change_key(name)
+    kdc.administer([f"cpw -pw third3 {name}"])
+    by_hand(kdc, name, "third3", number)
+    findings_by_kind = findings(kdc, name)
+    assert [finding.severity for finding in findings_by_kind.values()] == [Severity.NOTE]
+    words = f"the KDC has kvno 3, this keytab kvno {number}, and its key is the current one"
+    assert words in str(findings_by_kind)
+    assert "rotated" not in str(findings_by_kind)
+
+
+def test_a_principal_that_was_made_again_is_named_beside_a_replica_that_lags(kdc: Kdc) -> None:
+    kdc.add("again")
+    kdc.rotate("again")
+    kdc.administer(["delprinc -force again", "addprinc -randkey again"])
+    findings_by_kind = findings(kdc, "again")
+    assert [*findings_by_kind] == [FindingKind.AHEAD]
+    assert findings_by_kind[FindingKind.AHEAD].severity is Severity.ERROR
+    assert "the principal was deleted and made again after" in findings_by_kind[FindingKind.AHEAD].words
+
+
+def test_keys_of_other_times_in_the_same_file_are_what_logins_take(kdc: Kdc) -> None:
+    kdc.add("merged")
+    kdc.rotate("merged")
+    kdc.administer(["delprinc -force merged", "addprinc -randkey merged"])
+    kdc.administer([f"ktadd -norandkey -k {kdc.keytab('merged')} merged"])
+    findings_by_kind = findings(kdc, "merged")
+    assert [*findings_by_kind] == [FindingKind.AHEAD]
+    assert "and one of kvno 1, too: kvno 2 is left of other times" in findings_by_kind[FindingKind.AHEAD].words
+    assert "export into a new file" in findings_by_kind[FindingKind.AHEAD].remedy
+    kdc.export("merged")
+    assert findings(kdc, "merged") == {}
+
+
 def test_a_key_made_by_hand_is_refused_though_its_number_is_right(kdc: Kdc) -> None:
     kdc.add("handmade")
-    kdc.keytab("handmade").unlink()
-    script = f"addent -password -p {kdc.principal('handmade')} -k 1 -e {AES128}\nwrong\nwkt {kdc.keytab('handmade')}\n"
-    subprocess.run(["ktutil"], input=script, text=True, check=True, env=kdc.environment(), capture_output=True)
+    by_hand(kdc, "handmade", "wrong", 1)
     findings_by_kind = findings(kdc, "handmade")
     assert "although both have kvno 1" in findings_by_kind[FindingKind.KEY_REFUSED].words
     assert "the KDC's salt is b'KSTREAM.TESThandmade'" in findings_by_kind[FindingKind.KEY_REFUSED].words

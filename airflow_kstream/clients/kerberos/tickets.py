@@ -22,6 +22,11 @@ _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096
 # A cache in libkrb5's format 3 or 4 begins so.
 _BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
+# What libkrb5 only calls a bad format.
+_NO_CACHES = {
+    b"": "it is empty: no login has written it, or its disk was full. Write it with kinit -c FILE, or give a keytab",
+    b"\x05\x02": "it is a keytab, not a ticket cache: give it as the keytab",
+}
 _GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
 _UNREADABLE_BY_JAVA = (
     "a {kind} cache is kept by the system and is not a file, so Hadoop's and Spark's Java programs can't read it; "
@@ -81,7 +86,7 @@ def inspect(name: str) -> TicketCache:
     """
     kind, rest = split_cache_name(name)
     tried = f"read the ticket cache {name}"
-    if not kind.java_reads and kind is not CacheKind.MEMORY:
+    if not kind.ours:
         raise CredentialError(_UNREADABLE_BY_JAVA.format(kind=kind), tried=tried)
     if kind is CacheKind.FILE or rest.startswith(":"):
         _require_file(Path(rest.removeprefix(":")), tried)
@@ -242,6 +247,9 @@ def _require_file(path: Path, tried: str) -> None:
         # Opening a pipe would block.
         if not path.is_file():
             raise CredentialError("there is no such file", tried=tried)
-        path.open("rb").close()
+        with path.open("rb") as file:
+            beginning = file.read(2)
     except OSError as error:
         raise CredentialError(error.strerror or str(error), tried=tried) from error
+    if beginning in _NO_CACHES:
+        raise CredentialError(_NO_CACHES[beginning], tried=tried)

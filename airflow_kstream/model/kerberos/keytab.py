@@ -52,8 +52,16 @@ class KeyVersion:
         return self.fingerprint != other.fingerprint
 
     def succeeds(self, other: KeyVersion) -> bool:
-        """Return True if this key is newer than the other one: an older keytab that was put back is not a rotation."""
-        return self.differs_from(other) and self.kvno >= other.kvno
+        """Return True if this key is newer than the other one: an older keytab that was put back is not a rotation.
+
+        The moments at which they were written tell, where both have one, and else their numbers: a principal that was
+        deleted and made again begins with 1 again, and a keytab that is written by hand has any number.
+        """
+        if not self.differs_from(other):
+            return False
+        if self.stamped and other.stamped and self.stamped != other.stamped:
+            return self.stamped > other.stamped
+        return self.kvno >= other.kvno
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,10 @@ class KeytabFile:
         mine = [entry for entry in self.entries if entry.principal == principal]
         highest = max((entry.kvno for entry in mine), default=None)
         return tuple(entry for entry in mine if entry.kvno == highest)
+
+    def has(self, principal: str, kvno: int) -> bool:
+        """Return whether it has a key of the principal with this number, the newest or not."""
+        return any((entry.principal, entry.kvno) == (principal, kvno) for entry in self.entries)
 
     def version(self, principal: str) -> KeyVersion | None:
         """Return the principal's newest key version, None if the file has no key for it."""

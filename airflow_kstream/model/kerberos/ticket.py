@@ -27,6 +27,11 @@ class CacheKind(StrEnum):
         """Return True if Java can read the cache. The caches of a DIR are files too: Java reads one by its path."""
         return self is CacheKind.FILE or self is CacheKind.DIR
 
+    @property
+    def ours(self) -> bool:
+        """Return True if a process keeps the cache, itself or in files; others are a daemon's or the kernel's."""
+        return self.java_reads or self is CacheKind.MEMORY
+
 
 @dataclass(frozen=True)
 class Ticket:

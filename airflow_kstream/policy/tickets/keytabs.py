@@ -22,6 +22,8 @@ from airflow_kstream.model.kerberos.keytab import (
 _REFUSED_SKEW, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
 _GROUP, _OTHERS = 0o070, 0o007
 _EXPORT = "kadmin: ktadd -norandkey (without -norandkey it rotates the key once more)"
+_MERGED = "export into a new file: ktadd adds to one that is there, and leaves what it has"
+_BY_HAND = f"MIT's clients and Java don't mind; gokrb5, and a service that takes tickets with it, do; {_EXPORT}"
 _SET_CLOCK = "set the clocks by NTP, on this host or on the KDC's, whichever is wrong"
 _Answer = tuple[FindingKind, Severity, str, str]
 _ANSWERS: dict[LoginResult, _Answer] = {
@@ -135,26 +137,29 @@ def _login(case: _Case) -> Iterator[KeytabFinding]:
         yield KeytabFinding(kind, severity, f"{words.format(principal=case.principal)}{detail}", remedy)
 
 
-def _behind(case: _Case) -> Iterator[KeytabFinding]:
+def _another_number(case: _Case) -> Iterator[KeytabFinding]:
+    """The KDC's own answer goes before the numbers: it logs nobody in with a key that is not the current one, even
+    where it keeps older ones for tickets (`cpw -keepold`; tried on MIT's)."""
     known, ours = case.kdc.kvno, case.version.kvno
-    if known is None or known <= ours:
+    if known is None or known == ours:
         return
-    words = f"the KDC has kvno {known}, this keytab kvno {ours}: it was rotated after {case.stamped}"
+    kind = FindingKind.BEHIND if known > ours else FindingKind.AHEAD
+    numbers = f"the KDC has kvno {known}, this keytab kvno {ours}"
     if case.kdc.login is LoginResult.ACCEPTED:
-        words += "; the KDC still accepts the old key, so nothing fails yet"
-    severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
-    yield KeytabFinding(FindingKind.BEHIND, severity, words, f"get a new one; {_EXPORT}")
-
-
-def _ahead(case: _Case) -> Iterator[KeytabFinding]:
-    known, ours = case.kdc.kvno, case.version.kvno
-    if known is not None and known < ours:
+        words = f"{numbers}, and its key is the current one: somebody wrote the number, or the KDCs don't agree yet"
+        yield KeytabFinding(kind, Severity.NOTE, words, _BY_HAND)
+    elif case.keytab.has(case.principal, known):
+        words = f"{numbers}, which logins take, and one of kvno {known}, too: kvno {ours} is left of other times"
+        yield KeytabFinding(kind, Severity.ERROR, words, _MERGED)
+    elif known > ours:
+        words = f"{numbers}: it was rotated after {case.stamped}"
+        yield KeytabFinding(kind, Severity.ERROR, words, f"get a new one; {_EXPORT}")
+    else:
         words = (
-            f"the KDC has kvno {known}, this keytab kvno {ours}: the KDC that answered is a replica that lags behind, "
-            "was restored from a backup, or belongs to another realm of the same name"
+            f"{numbers}: the principal was deleted and made again after {case.stamped}, or the KDC that answered is a "
+            "replica that lags behind, was restored from a backup, or belongs to another realm of the same name"
         )
-        severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
-        yield KeytabFinding(FindingKind.AHEAD, severity, words, "ask the KDC's administrators; don't rotate again")
+        yield KeytabFinding(kind, Severity.ERROR, words, "ask the KDC's administrators which; don't rotate again")
 
 
 def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
@@ -225,8 +230,7 @@ def default_salt(principal: str) -> bytes:
 _Rule = Callable[[_Case], Iterator[KeytabFinding]]
 _RULES: tuple[_Rule, ...] = (
     _login,
-    _behind,
-    _ahead,
+    _another_number,
     _key_refused,
     _enctypes,
     _salt,

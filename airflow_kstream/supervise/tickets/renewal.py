@@ -21,7 +21,7 @@ from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, fo
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.identity import Identity, split_principal
-from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, split_cache_name
+from airflow_kstream.model.kerberos.ticket import Ticket, split_cache_name
 from airflow_kstream.model.plain import Group, fields_of, plain
 from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
 from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache
@@ -252,8 +252,7 @@ def _unusable_source(identity: Identity) -> KstreamError | None:
     """Return the error of a source of a kind that only libkrb5 reads, in the words of `inspect`."""
     if identity.keytab or not identity.ticket_cache:
         return None
-    kind, _ = split_cache_name(identity.ticket_cache)
-    if kind not in {CacheKind.KCM, CacheKind.KEYRING}:
+    if split_cache_name(identity.ticket_cache)[0].ours:
         return None
     try:
         tickets.inspect(identity.ticket_cache)

@@ -52,7 +52,7 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         (_NO_KEYTAB | {"keytab": ["hunter2"]}, r"keytab is \*\*\*; allowed is text"),
         (
             _NO_KEYTAB | {"ticket_cache": "cache"},
-            "ticket_cache is 'cache'; allowed is an absolute path, or one",
+            "ticket_cache is 'cache'; allowed is an absolute path, or FILE",
         ),
         (_NO_KEYTAB | {"ticket_cache": "API:0"}, "ticket_cache is 'API:0'"),
         (_NO_KEYTAB | {"ticket_cache": "FILE:"}, "ticket_cache is 'FILE:'"),
@@ -136,5 +136,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "a base64 keytab alone": {"keytab_path": None, "keytab": "BQIAAAA="},
     "a ticket cache alone": {"keytab_path": None, "ticket_cache": "FILE:/run/cache"},
     "a keytab and a cache": {"ticket_cache": "KCM:0"},
+    "a cache as RHEL's krb5.conf names it": {"ticket_cache": "KCM:"},
     "a host without a domain": {"principal": "watcher/edge@R"},
 }

@@ -109,7 +109,7 @@ ETL = {"principal": "etl@R"}
         ),
         (
             {"principals": [{**ETL, "ticket_cache": "API:0"}]},
-            "ticket_cache is 'API:0'; allowed is an absolute path, or one of FILE, DIR",
+            "ticket_cache is 'API:0'; allowed is an absolute path, or FILE, DIR",
         ),
         ({"principals": [{**ETL, "keytab": "/k"}] * 2}, "etl@R more than once"),
         ({"principals": [{"principal": "etl\0@R", "keytab": "/k"}]}, r"'etl\\x00@R'; allowed is .* printable"),

@@ -28,7 +28,7 @@ def test_a_cache_in_memory_is_looked_into_like_any_other(tmp_path: Path) -> None
         tickets.inspect("MEMORY:nobody")
 
 
-@pytest.mark.parametrize("name", ["KCM:0", "KEYRING:persistent:0"])
+@pytest.mark.parametrize("name", ["KCM:", "KCM:0", "KEYRING:persistent:0"])
 def test_a_cache_that_java_can_not_read_is_explained(name: str) -> None:
     with pytest.raises(CredentialError, match=r"is not a file, so Hadoop's and Spark's Java programs can't read it"):
         tickets.inspect(name)
@@ -41,6 +41,16 @@ def test_a_path_that_is_no_cache_is_reported_without_waiting(tmp_path: Path) -> 
         with pytest.raises(CredentialError, match="read the ticket cache"):
             tickets.inspect(str(name))
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "it is empty: no login has written it, or its disk was full"), (b"\x05\x02\0\0", "it is a keytab, not a")],
+)
+def test_what_people_take_for_a_ticket_cache_is_named_for_what_it_is(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "cache").write_bytes(content)
+    with pytest.raises(CredentialError, match=why):
+        tickets.inspect(str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,16 @@ def test_an_older_keytab_that_is_put_back_is_no_rotation() -> None:
     assert not new.succeeds(new)
 
 
+@pytest.mark.parametrize(("stamp", "later"), [(1_900_000_000, True), (1_600_000_000, False), (0, False)])
+def test_when_a_key_was_written_goes_before_its_number(stamp: int, later: bool) -> None:
+    """A principal that was deleted and made again begins with 1 again; 0 is no moment, as Active Directory has it."""
+    old = keytab(Key(7, stamp=1_800_000_000)).version("streamer@KSTREAM.TEST")
+    new = keytab(Key(1, secret=b"x" * 32, stamp=stamp)).version("streamer@KSTREAM.TEST")
+    assert old
+    assert new
+    assert new.succeeds(old) is later
+
+
 @pytest.mark.parametrize("cut", [1, 5, 20, 60])
 def test_a_keytab_that_is_cut_off_is_refused(cut: int) -> None:
     with pytest.raises(CredentialError, match=r"cut off|corrupt|begin"):

@@ -22,8 +22,19 @@ ERROR, WARNING, NOTE = Severity
     ("answer", "kind", "severity", "words"),
     [
         ({"login": LoginResult.KEY_REFUSED, "kvno": 5}, FindingKind.BEHIND, ERROR, "after 2026-01-01 08:30:00 UTC"),
-        ({"kvno": 5}, FindingKind.BEHIND, WARNING, "still accepts the old key, so nothing fails yet"),
-        ({"kvno": 2}, FindingKind.AHEAD, WARNING, "the KDC has kvno 2, this keytab kvno 3"),
+        ({"kvno": 5}, FindingKind.BEHIND, NOTE, "its key is the current one: somebody wrote the number"),
+        (
+            {"kvno": 2},
+            FindingKind.AHEAD,
+            NOTE,
+            "the KDC has kvno 2, this keytab kvno 3, and its key is the current",
+        ),
+        (
+            {"login": LoginResult.KEY_REFUSED, "kvno": 1},
+            FindingKind.AHEAD,
+            ERROR,
+            "deleted and made again after 2026-01-01 08:30:00 UTC, or the KDC that answered is a replica",
+        ),
         ({"login": LoginResult.KEY_REFUSED}, FindingKind.KEY_REFUSED, ERROR, "although both have kvno 3"),
         (
             {"login": LoginResult.KEY_REFUSED, "kvno": None},

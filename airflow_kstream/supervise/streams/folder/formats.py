@@ -82,7 +82,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "positions": _written_positions(draft.positions),
             "adopted": draft.adopted,
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
-            "key": {"kvno": draft.key.kvno, "fingerprint": draft.key.fingerprint} if draft.key else None,
+            "key": _written_key(draft.key),
             "instead_of": asdict(draft.instead_of) if draft.instead_of else None,
         },
         indent=1,
@@ -297,7 +297,16 @@ def _adopted(fields: Mapping[str, Any]) -> str:
 
 def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
     key = fields["key"]
-    return "" if key is None else KeyVersion(int(key["kvno"]), str(key["fingerprint"]))
+    if key is None:
+        return ""
+    return KeyVersion(int(key["kvno"]), str(key["fingerprint"]), _sane(_moment(key.get("stamped"))))
+
+
+def _written_key(key: KeyVersion | None) -> dict[str, Any] | None:
+    if key is None:
+        return None
+    stamped = key.stamped.isoformat() if key.stamped else None
+    return {"kvno": key.kvno, "fingerprint": key.fingerprint, "stamped": stamped}
 
 
 def _failed_spec(value: object) -> FailedSpec | None:

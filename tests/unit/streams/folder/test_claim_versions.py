@@ -37,7 +37,9 @@ from tests.simulated.values import changed
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application, watched
 
 ORDER = OrderFile("/kstream/orders.streamer/x.json", "orders-1", 7, "streamer", START)
-DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))
+DRAFT = ClaimDraft(
+    1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k", START)
+)
 RESTARTING = replace(TICKET_SPEC, on_change=OnChange.RESTART)
 
 
