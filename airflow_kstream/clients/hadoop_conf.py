@@ -14,7 +14,7 @@ from typing import NamedTuple
 from airflow_kstream.model.errors import InvalidInput
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
-_RPC_PORT = 8020
+_RPC_PORT, _RESOURCEMANAGER_RPC_PORT = 8020, 8032
 # org.apache.hadoop.conf.Configuration: MAX_SUBST, findSubVariable, and the words that it reads from the environment.
 _DEEPEST = 20
 _REFERENCE = re.compile(r"\$\{([^}$ ]+)\}")
@@ -97,10 +97,12 @@ class HadoopConf:
     @property
     def namenode_principal(self) -> str:
         """Return the principal as written: `_HOST` in it stands for each NameNode's own name."""
-        key = "dfs.namenode.kerberos.principal"
+        return self._principal_of("dfs.namenode.kerberos.principal", "NameNode")
+
+    def _principal_of(self, key: str, kind: str) -> str:
         principal = self.get(key)
         if not principal:
-            raise InvalidInput(f"{self._folder} has no {key}: no NameNode could prove itself")
+            raise InvalidInput(f"{self._folder} has no {key}: no {kind} could prove itself")
         return principal
 
     @property
@@ -111,6 +113,21 @@ class HadoopConf:
     @property
     def rpc_protection(self) -> str:
         return self.get("hadoop.rpc.protection", "authentication")
+
+    def resourcemanager_rpcs(self) -> tuple[str, ...]:
+        """Return host:port of the ResourceManagers' RPC servers for clients."""
+        members = self.get("yarn.resourcemanager.ha.rm-ids")
+        suffixes = [f".{member.strip()}" for member in members.split(",")] if members else [""]
+        return tuple(self._resourcemanager_rpc(suffix) for suffix in suffixes)
+
+    def _resourcemanager_rpc(self, suffix: str) -> str:
+        named = self.get(f"yarn.resourcemanager.address{suffix}")
+        return named or f"{self._need(f'yarn.resourcemanager.hostname{suffix}')}:{_RESOURCEMANAGER_RPC_PORT}"
+
+    @property
+    def resourcemanager_principal(self) -> str:
+        """Return the principal as written: `_HOST` in it stands for each ResourceManager's own name."""
+        return self._principal_of("yarn.resourcemanager.principal", "ResourceManager")
 
     def resourcemanagers(self) -> tuple[str, ...]:
         """Return the base URLs of the ResourceManagers' web servers."""

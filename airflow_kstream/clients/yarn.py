@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,12 +12,13 @@ from typing import Any, TypeVar
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.yarn_failover import ActiveResourceManager
-from airflow_kstream.clients.yarn_server import ClusterInfo
+from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
+from airflow_kstream.clients.yarn_server import ClusterInfo, NoSuchPage
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.queue import Queues
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import Denied, NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import LoggedContainer
 
@@ -25,6 +27,9 @@ _ALIVE = ",".join(state for state in ApplicationState if not state.terminal)
 _KILL_EVERY = timedelta(seconds=0.5)
 # ClusterUserInfo, and hadoop.http.staticuser.user: names for all who did not log in.
 _NOBODY = frozenset({"UNKNOWN_USER", "dr.who"})
+# RMWebServices.initForWritableEndpoints.
+_WANTS_NO_PROOF = "its web server wants no proof of who asks (hadoop.http.authentication.type)"
+_STATIC_USER = re.compile("static user|Unable to obtain user name, user not authenticated", re.IGNORECASE)
 log = logging.getLogger(__name__)
 _counter = itertools.count()
 T = TypeVar("T")
@@ -48,16 +53,25 @@ class NodeStanding:
     checked: int | None = None
 
 
+def _no_rpc() -> ResourceManagerRpc:
+    raise InvalidInput("the connection has no hadoop_conf_dir with its address")
+
+
 class ResourceManager:
     """All ResourceManagers of one cluster as one, with one identity. Not safe for several threads at once.
 
     Raises Unavailable: when none, or more than one, is active, or the active one's answer is not YARN's JSON. That
-    proves nothing about any application.
+    proves nothing about any application. `rpc` is the way for commands where their web server doesn't know who
+    asks; the reading goes on over REST.
     """
 
-    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
+    def __init__(
+        self, addresses: tuple[str, ...], identity: Identity, tls: Tls, rpc: Callable[[], ResourceManagerRpc] = _no_rpc
+    ) -> None:
         self._servers = ActiveResourceManager(addresses, identity, tls)
         self._identity = identity
+        self._make_rpc = rpc
+        self._made_rpc: ResourceManagerRpc | None = None
         self._told_no_limits = False
 
     def info(self, address: str) -> ClusterInfo:
@@ -78,6 +92,28 @@ class ResourceManager:
             return self._call("ask for our short name", "GET", "/ws/v1/cluster/userinfo", _requested_user)
         except (NotFound, Unavailable):
             return None
+
+    @property
+    def asks_who(self) -> bool:
+        """Return whether the active one demanded a proof of who we are. Raises Unavailable: when none is active."""
+        return self._servers.server().asks_who
+
+    def way_to_stop(self) -> str:
+        """Return in words how this identity can stop an application. Nothing is changed.
+
+        Raises Denied: when the web server wants no proof of who asks, so that it refuses all commands, and the RPC
+        refuses, too, or is not known. Raises Unavailable: when the RPC does not answer.
+        """
+        server = self._servers.server()
+        if server.asks_who:
+            return "over REST"
+        try:
+            self._rpc.prove()
+        except KstreamError as error:
+            kind = Unavailable if error.retryable else Denied
+            why = f"{_WANTS_NO_PROOF}, and its RPC can't be used: {error.without_advice}"
+            raise kind(why, tried="prove who we are", server=server.address, principal=str(self._identity)) from error
+        return f"over the RPC of {self._rpc.servers}, because {_WANTS_NO_PROOF}"
 
     def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         """Make sure that an application whose id or tag is `of`, which the last answer lacked, is not in the cluster.
@@ -169,7 +205,10 @@ class ResourceManager:
         if container is None:
             return False
         path = f"/ws/v1/cluster/containers/{container}/signal/GRACEFUL_SHUTDOWN"
-        self._call(f"send SIGTERM to the driver of {application_id}", "POST", path, _nothing)
+        try:
+            self._call(f"send SIGTERM to the driver of {application_id}", "POST", path, _nothing)
+        except (Denied, NoSuchPage) as refusal:
+            self._over_rpc(refusal).shut_down(container)
         return True
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
@@ -182,7 +221,10 @@ class ResourceManager:
 
         def kill() -> Application | None:
             try:
-                self._call(tried, "PUT", path, _nothing, json=body)
+                try:
+                    self._call(tried, "PUT", path, _nothing, json=body)
+                except (Denied, NoSuchPage) as refusal:
+                    self._over_rpc(refusal).kill(application_id, diagnostics)
                 app = self.application(application_id)
             except NotFound:
                 # After a failover the new active one may not know it yet: that is not an end.
@@ -197,6 +239,26 @@ class ResourceManager:
 
     def close(self) -> None:
         self._servers.close()
+        if self._made_rpc:
+            self._made_rpc.close()
+
+    @property
+    def _rpc(self) -> ResourceManagerRpc:
+        self._made_rpc = self._made_rpc or self._make_rpc()
+        return self._made_rpc
+
+    def _over_rpc(self, refusal: KstreamError) -> ResourceManagerRpc:
+        """Return the RPC if a web server that wants no proof has refused; what YARN's ACLs refuse stays refused.
+
+        Raises the refusal otherwise.
+        """
+        if isinstance(refusal, Denied) and not _STATIC_USER.search(refusal.message):
+            raise refusal
+        try:
+            return self._rpc
+        except KstreamError as error:
+            refusal.message = f"{refusal.message}; and its RPC can't be used: {error.message}"
+            raise refusal from error
 
     def _listed(self, body: Mapping[str, Any]) -> tuple[Application, ...]:
         # Of no application it says {"apps": null} or {"apps": {}}; without that key the answer is somebody else's.

@@ -22,6 +22,10 @@ _HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
 _TO_INTRODUCE_ITSELF = TimeLimits(5.0, 10.0, 10.0)
 
 
+class NoSuchPage(Unavailable):
+    """The answer of a server, or of a proxy, that has no such page: what YARN does not know, it says as itself."""
+
+
 @dataclass(frozen=True)
 class ClusterInfo:
     """A ResourceManager's word about itself. Its times are its own clock's.
@@ -59,6 +63,8 @@ class YarnServer:
         self.address = address
         self._identity = identity
         self._session = kerberos_session(identity, tls)
+        self.asks_who = False
+        """Whether it ever demanded a proof of who we are; False before the first answer."""
 
     def info(self) -> ClusterInfo:
         """Return its information about itself; a standby answers this too."""
@@ -85,9 +91,14 @@ class YarnServer:
         options.setdefault("timeout", CONNECT_AND_READ_SECONDS)
         with http_errors(tried, self.address, self._identity):
             # A standby redirects, and with no active one the redirect leads nowhere: we choose the server.
-            return self._session.request(
+            answer = self._session.request(
                 method, self.address + path, headers=_HEADERS, allow_redirects=False, **options
             )
+        # A proof is demanded once, and then remembered in a cookie.
+        self.asks_who = (
+            self.asks_who or answer.status_code == 401 or any(one.status_code == 401 for one in answer.history)
+        )
+        return answer
 
     def _understood(self, tried: str, answer: requests.Response, understand: Callable[[Mapping[str, Any]], T]) -> T:
         body = self._body(tried, answer)
@@ -102,6 +113,8 @@ class YarnServer:
             raise Denied(f"it answered {answer.status_code}: {_message(answer)}", **context)
         if answer.status_code == 404 and _remote_exception(answer):
             raise NotFound(_message(answer), **context)
+        if answer.status_code == 404:
+            raise NoSuchPage(f"it answered 404: {_message(answer)}", **context)
         if answer.status_code not in {200, 202}:
             raise Unavailable(f"it answered {answer.status_code}: {_message(answer)}", **context)
         if not answer.content:

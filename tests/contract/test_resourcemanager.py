@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.http import kerberos_session
+from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.clusters.application import Application, ApplicationState
@@ -20,11 +21,11 @@ from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.policy.streams.ends.ends import end_of
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
 from tests.contract.conftest import Living
 from tests.live.sleepers import sleeping
 from tests.live.streams import await_that
-from tests.live.token_makers import access_as, fetch, held
+from tests.live.token_makers import access_as, fetch, held, identity
 
 QUEUE = "yarn.scheduler.capacity.root.default.state"
 ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
@@ -76,6 +77,23 @@ def test_what_lives_of_a_user_is_listed_whatever_its_tags(session: ClusterSessio
         assert app in [found.id for found in session.yarn.running_as(getuser())]
         assert session.yarn.running_as("nobody") == ()
     assert app not in [found.id for found in session.yarn.running_as(getuser())]
+
+
+def test_its_rpc_takes_the_commands_that_its_rest_takes(session: ClusterSession, minicluster: Minicluster) -> None:
+    """It is the way where its web server wants no proof of who asks."""
+    assert session.yarn.way_to_stop() == "over REST"
+    conf = rpc_conf(session.cluster)
+    stranger = identity(minicluster, "watcher")
+    with sleeping(session, "by-rpc") as app, closing(ResourceManagerRpc(conf, session.identity)) as rpc:
+        rpc.prove()
+        with closing(ResourceManagerRpc(conf, stranger)) as of_another, pytest.raises(Denied, match="cannot perform"):
+            of_another.kill(app, "not mine")
+        rpc.shut_down(session.yarn.am_container(app) or "")
+        rpc.kill(app, "over its RPC")
+        ended = session.yarn.kill(app, "too late", PATIENCE)
+        assert ended.state is ApplicationState.KILLED
+        with pytest.raises(NotFound):
+            rpc.kill("application_1_0001", "nobody's")
 
 
 def test_a_killed_application_keeps_the_words_and_the_name_of_its_killer(session: ClusterSession) -> None:

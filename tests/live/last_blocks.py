@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.model.formats.protobuf import encode
@@ -19,12 +19,12 @@ _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 
 
 @contextmanager
-def namenode_of(minicluster: Minicluster, who: str) -> Iterator[ActiveNameNode]:
+def namenode_of(minicluster: Minicluster, who: str) -> Iterator[ActiveServer]:
     """The active NameNode for calls that no client of ours has."""
     conf = HadoopConf(str(minicluster.conf_dir))
     identity = Identity(minicluster.principal(who), keytab=str(minicluster.keytab(who)))
     terms = Terms(_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), 5, 30)
-    with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
+    with closing(ActiveServer(conf.namenode_rpcs(), identity, terms)) as namenode:
         yield namenode
 
 

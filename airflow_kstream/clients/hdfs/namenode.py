@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import LoginToken, protections
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
@@ -136,7 +136,7 @@ class NameNodeRpc:
         seconds: tuple[float, float] = CONNECT_AND_READ_SECONDS,
     ) -> None:
         self.protections = protections(protection)
-        self._namenode = ActiveNameNode(
+        self._namenode = ActiveServer(
             addresses, identity, Terms(_PROTOCOL, service_principal, self.protections, *seconds)
         )
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL, without_secrets
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.sasl import Protection, protections
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.protobuf import Message, encode
@@ -88,13 +88,13 @@ def _renewed(conf: HadoopConf, filesystem: str, identity: Identity, token: bytes
     return datetime.fromtimestamp(answer.number(1) / 1000, UTC)
 
 
-def _call(namenode: ActiveNameNode, tried: str, method: str, request: bytes) -> Message:
+def _call(namenode: ActiveServer, tried: str, method: str, request: bytes) -> Message:
     (answer,) = namenode.call(tried, method, [request])
     if isinstance(answer, RemoteError):
         raise namenode.error(answer, tried)
     return answer
 
 
-def _namenode(conf: HadoopConf, filesystem: str, identity: Identity) -> ActiveNameNode:
+def _namenode(conf: HadoopConf, filesystem: str, identity: Identity) -> ActiveServer:
     terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
-    return ActiveNameNode(conf.namenode_rpcs(filesystem), identity, terms)
+    return ActiveServer(conf.namenode_rpcs(filesystem), identity, terms)

@@ -15,7 +15,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import http_errors, keep_tokens_out_of_logs
 from airflow_kstream.clients.local.credential_files import MAX_BYTES
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, USUAL
 from airflow_kstream.clients.whole_answer import limit_whole_answers
@@ -65,7 +65,7 @@ def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) ->
     them can be that owner.
     """
     terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
-    with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
+    with closing(ActiveServer(conf.namenode_rpcs(), identity, terms)) as namenode:
         without_secrets(partial(_cancel, namenode, token))
 
 
@@ -110,7 +110,7 @@ def _remote_exception(answer: requests.Response) -> dict[str, Any]:
         return {}
 
 
-def _cancel(namenode: ActiveNameNode, token: SecretBytes) -> None:
+def _cancel(namenode: ActiveServer, token: SecretBytes) -> None:
     tried = "cancel a delegation token"
     (answer,) = namenode.call(tried, "cancelDelegationToken", [encode({1: _token_proto(token)})])
     if isinstance(answer, RemoteError):

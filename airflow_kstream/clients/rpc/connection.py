@@ -47,7 +47,7 @@ class Terms:
     """The settings that all servers of a service share.
 
     `protocol` is the name of the Java interface. `_HOST` in `service_principal` stands for the server's own name.
-    Timeouts in seconds count from the server's last sign of life.
+    Timeouts in seconds count from the server's last sign of life. `kind` is what messages call the server.
     """
 
     protocol: str
@@ -55,6 +55,7 @@ class Terms:
     protections: tuple[Protection, ...]
     connect_seconds: float = USUAL.connect
     read_seconds: float = USUAL.read
+    kind: str = "NameNode"
 
 
 class RemoteError(Exception):

@@ -1,4 +1,4 @@
-"""Calls to the active NameNode of a pair, and our errors for its refusals."""
+"""Calls to the active server of a pair, NameNodes or ResourceManagers, and our errors for its refusals."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from airflow_kstream.model.formats.protobuf import Malformed
 from airflow_kstream.model.kerberos.identity import Identity
 
 
-class ActiveNameNode:
-    """The connections to the NameNodes of a pair, each made when it is needed, and again when it was lost.
+class ActiveServer:
+    """The connections to the servers of a pair, each made when it is needed, and again when it was lost.
 
-    When the active NameNode is gone or has become the standby, the others are tried, and all again for as long as an
-    answer may take. Threads take turns.
+    When the active one is gone or has become the standby, the others are tried, and all again for as long as an answer
+    may take. Threads take turns.
     `latency` is the mean time from a request to its answer in the last call that was answered, in seconds.
     """
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, terms: Terms) -> None:
         for address in addresses:
             if not address.rpartition(":")[2].isdecimal():
-                raise InvalidInput(f"{address!r} is not an RPC address of a NameNode; write host:port")
+                raise InvalidInput(f"{address!r} is not an RPC address of a {terms.kind}; write host:port")
         self._addresses = list(addresses)
         self._identity = identity
         self._terms = terms
@@ -45,7 +45,7 @@ class ActiveNameNode:
         """Call the method for each request and return the answers in order; a refused request's answer is the refusal.
 
         Only for requests that may be repeated: after a lost answer all are sent again. Raises Unavailable: when no
-        NameNode is active. Raises Denied or CredentialError: when none lets us in.
+        server is active. Raises Denied or CredentialError: when none lets us in.
         """
         retrying = Retrying(
             retry=retry_if_exception_type(_FailingOver),
@@ -57,16 +57,16 @@ class ActiveNameNode:
             return retrying(self._ask_each, method, requests)
 
     def call_once(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
-        """Do the same for requests of which no NameNode may get one twice.
+        """Do the same for requests of which no server may get one twice.
 
-        Raises Unavailable: also when requests may have arrived, without an answer. Only a NameNode that can't be
+        Raises Unavailable: also when requests may have arrived, without an answer. Only a server that can't be
         reached, or refuses all as the standby, makes way for the other.
         """
         with self._errors_of(tried), self._lock:
             return self._ask_each(method, requests, once=True)
 
     def error(self, refusal: RemoteError, tried: str) -> KstreamError:
-        """Return our error for the NameNode's exception."""
+        """Return our error for the server's exception."""
         return self._with_context(_mapped(refusal), tried)
 
     def close(self) -> None:
@@ -84,11 +84,11 @@ class ActiveNameNode:
                 continue
             passive = [isinstance(answer, RemoteError) and answer.java_class in NOT_ACTIVE for answer in answers]
             if not (all(passive) if once else any(passive)):
-                # The next call begins with the NameNode where this one succeeded.
+                # The next call begins with the server where this one succeeded.
                 self._addresses.sort(key=lambda other: other != address)
                 return answers
             troubles[address] = _FailingOver("it is not the active one")
-        raise _nobody(troubles)
+        raise _nobody(troubles, self._terms.kind)
 
     def _ask(self, address: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
         kept = self._connections.pop(address, None)
@@ -96,7 +96,7 @@ class ActiveNameNode:
             try:
                 return self._use(kept, address, method, requests)
             except ConnectionError:
-                # A NameNode closes a connection that was idle for some seconds, and protection ends with the ticket.
+                # A server closes a connection that was idle for some seconds, and protection ends with the ticket.
                 pass
         return self._use(RpcConnection(address, self._identity, self._terms), address, method, requests)
 
@@ -138,7 +138,7 @@ class ActiveNameNode:
 
 
 class _Sent(Exception):
-    """The end of a connection on which requests may have arrived. No other NameNode is tried after it."""
+    """The end of a connection on which requests may have arrived. No other server is tried after it."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -146,16 +146,16 @@ class _Sent(Exception):
 
 
 class _FailingOver(Unavailable):
-    """The answer of a NameNode that is not the active one: another may be about to become it."""
+    """The answer of a server that is not the active one: another may be about to become it."""
 
 
-def _nobody(troubles: dict[str, KstreamError]) -> KstreamError:
+def _nobody(troubles: dict[str, KstreamError], kind_of_server: str) -> KstreamError:
     errors = list(troubles.values())
     if not any(error.retryable for error in errors):
         return errors[0]
     kind = _FailingOver if any(isinstance(error, _FailingOver) for error in errors) else Unavailable
     reasons = "; ".join(f"{address}: {error.message.rstrip('.')}" for address, error in troubles.items())
-    return kind(f"no active NameNode found ({reasons})")
+    return kind(f"no active {kind_of_server} found ({reasons})")
 
 
 def _foreign() -> tuple[type[Exception], ...]:

@@ -25,6 +25,8 @@ ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
     {
         "FileNotFoundException": NotFound,
         "ParentNotDirectoryException": NotFound,
+        "ApplicationNotFoundException": NotFound,
+        "ContainerNotFoundException": NotFound,
         "AccessControlException": Denied,
         "AuthorizationException": Denied,
         "InvalidToken": Denied,

@@ -306,6 +306,14 @@ class NamedServers:
 
 
 @dataclass(frozen=True)
+class StopWay:
+    """The way in which the connection's principal can stop an application, or in `words` why it has none."""
+
+    words: str
+    works: bool = True
+
+
+@dataclass(frozen=True)
 class ServerConfs:
     """The configurations of servers; `nodemanager` is one of them, as a sample."""
 
@@ -355,5 +363,6 @@ class ClusterFacts:
     state_dir: StateDirFacts | NotChecked
     user: str | NotChecked = ""
     """The short name of the watching principal."""
+    stops: StopWay | NotChecked = StopWay("over REST")
     unbounded: Allow | NotChecked | None = None
     """What the streams use beside what the connection has; None for a connection that bounds them with `allow`."""

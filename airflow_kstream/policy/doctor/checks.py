@@ -64,6 +64,12 @@ CHECKS: tuple[Check, ...] = (
         of_stream=yarn.attempt_window,
     ),
     Check(
+        "no-way-to-stop",
+        "can its applications be stopped?",
+        "RMWebServices.initForWritableEndpoints (the default static user); ApplicationClientProtocol",
+        of_cluster=yarn.no_way_to_stop,
+    ),
+    Check(
         "rm-privileges",
         "does the ResourceManager make tokens for logs and localisation?",
         "YARN-2704 (DelegationTokenRenewer.requestNewHdfsDelegationTokenIfNeeded, AppLogAggregatorImpl)",

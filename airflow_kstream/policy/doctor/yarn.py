@@ -11,6 +11,11 @@ from airflow_kstream.model.kerberos.identity import short_name
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
 
 _YARN_3103 = {(2, 6): 1, (2, 7): 0}
+TO_ASK = (
+    "On the ResourceManagers: hadoop.http.authentication.type=kerberos, and no StaticUserWebFilter in "
+    "hadoop.http.filter.initializers. In the connection: a hadoop_conf_dir with yarn.resourcemanager.address and "
+    "yarn.resourcemanager.principal, so that commands go over RPC"
+)
 _PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
 _ATTEMPTS, _MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts", "yarn.resourcemanager.am.global.max-attempts"
 _OWN_ATTEMPTS, _WINDOW = "spark.yarn.maxAppAttempts", "spark.yarn.am.attemptFailuresValidityInterval"
@@ -110,6 +115,23 @@ def old_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
             "a client of Hadoop 2.6.1, 2.7.0 or later",
             f"{facts.client.binary} has Hadoop {hadoop}",
             THIS_CLIENT,
+        )
+
+
+def no_way_to_stop(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find a ResourceManager that lets nobody stop an application: planned restarts, stops and kills fail there."""
+    way = known(facts.stops)
+    if not way.works:
+        yield FindingDraft(
+            Severity.ERROR,
+            "a stream that does not obey its marker can't be stopped, so neither its planned restart nor a stop works",
+            TO_ASK,
+            way.words,
+            concerns=tuple(
+                Concern(stream.name, "nobody can kill its application")
+                for stream in known(facts.streams)
+                if stream.runs
+            ),
         )
 
 

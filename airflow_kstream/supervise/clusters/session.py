@@ -11,6 +11,7 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.model.clusters.allow import covers
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput
@@ -82,7 +83,9 @@ class ClusterSession:
 def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSession]:
     """Open the session. No request goes to any server yet."""
     hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
-    yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
+    yarn = ResourceManager(
+        cluster.resourcemanagers, identity, cluster.tls, lambda: ResourceManagerRpc(rpc_conf(cluster), identity)
+    )
     try:
         yield ClusterSession(cluster, identity, hdfs, yarn, KafkaEnds(identity, cluster.tls.ca))
     finally:
@@ -91,7 +94,7 @@ def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSessio
 
 
 def rpc_conf(cluster: Cluster) -> HadoopConf:
-    """Return the folder with the NameNodes' RPC addresses. Raises InvalidInput: when the connection names none."""
+    """Return the folder with the servers' RPC addresses. Raises InvalidInput: when the connection names none."""
     if not cluster.hadoop_conf_dir:
-        raise InvalidInput(f"connection {cluster.name} needs a hadoop_conf_dir with the NameNodes' RPC addresses")
+        raise InvalidInput(f"connection {cluster.name} needs a hadoop_conf_dir with the servers' RPC addresses")
     return HadoopConf(cluster.hadoop_conf_dir)

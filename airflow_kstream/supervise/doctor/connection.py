@@ -15,9 +15,10 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.plain import fields_of
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.doctor.yarn import TO_ASK
 from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
@@ -48,6 +49,8 @@ def _patterns(allow: Allow) -> str:
     return f"declarations may use what the connection has, and patterns: {given}" if given else "what it has itself"
 
 
+# Streams that a row of the check names.
+_NAMED = 10
 _Probe = Callable[[ClusterSession], "str | ProbeFinding"]
 
 
@@ -122,9 +125,21 @@ def _ticket(session: ClusterSession) -> str:
     return f"{session.identity.principal}, good for {format_duration(left)}"
 
 
-def _resourcemanager(session: ClusterSession) -> str:
+def _resourcemanager(session: ClusterSession) -> ProbeFinding:
     address = session.yarn.active()
-    return f"{address} is active, Hadoop {session.yarn.info(address).version}"
+    words = f"{address} is active, Hadoop {session.yarn.info(address).version}"
+    if session.yarn.asks_who:
+        return ProbeFinding(words)
+    return ProbeFinding(f"{words}, and has not asked who we are: {TO_ASK}", warns=True)
+
+
+def _stops(session: ClusterSession) -> str | ProbeFinding:
+    try:
+        return f"applications are stopped {session.yarn.way_to_stop()}"
+    except Denied as error:
+        names = [stream.stream.name for stream in newest_claims(session)]
+        them = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+        return ProbeFinding(f"{error.without_advice}; nobody can stop {them or 'a stream'}. {TO_ASK}", warns=True)
 
 
 def _applications(session: ClusterSession) -> str:
@@ -157,6 +172,7 @@ def _probes(declared: Sequence[StreamSpec] = (), *, make: bool = False) -> dict[
         "ticket": _ticket,
         "SPNEGO and active ResourceManager": _resourcemanager,
         "applications": _applications,
+        "way to stop applications": _stops,
         "active NameNode": _namenode,
         "token lifetimes": _lifetimes,
         "who may create in state_dir": partial(closed_state_dir, declared=declared, make=make),

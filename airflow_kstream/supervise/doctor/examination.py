@@ -143,6 +143,7 @@ def cluster_facts(
         if tries_keys
         else _UNLISTED,
         user=servers.user,
+        stops=servers.stops,
         unbounded=_unbounded(cluster, population, foretells=not tries_keys),
     )
 

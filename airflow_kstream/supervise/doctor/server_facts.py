@@ -24,6 +24,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     ServerClock,
     ServiceName,
     SparkClient,
+    StopWay,
 )
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
@@ -58,6 +59,7 @@ class ServerFacts:
     lifetimes: TokenLifetimes | NotChecked
     user: str | NotChecked
     clocks: tuple[ServerClock, ...]
+    stops: StopWay | NotChecked
 
 
 def server_facts(session: ClusterSession) -> ServerFacts:
@@ -74,7 +76,15 @@ def server_facts(session: ClusterSession) -> ServerFacts:
         lifetimes=try_ask("the lifetimes of tokens", lambda: learn_lifetimes(session.hdfs, session.identity)),
         user=try_ask("our short name", session.hdfs.user),
         clocks=tuple(_clocks(served)),
+        stops=try_ask("a way to stop applications", lambda: _stop_way(session)),
     )
+
+
+def _stop_way(session: ClusterSession) -> StopWay:
+    try:
+        return StopWay(session.yarn.way_to_stop())
+    except Denied as error:
+        return StopWay(error.without_advice, works=False)
 
 
 def _inventory(session: ClusterSession) -> HdfsInventory:

@@ -14,7 +14,9 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import stop_marker
 from airflow_kstream.model.streams.plan import Stop
@@ -134,3 +136,92 @@ def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(life: 
     session = session_of(Hdfs(life.clock), Yarn(life.clock))
     SparkEngine().stop_gracefully(session, spec, Stop(1, APP, "a test", preflight=False), lambda: True)
     assert events == [*["a look"] * 3, "the signal"], "its batch was committed before"
+
+
+STATIC_USER = {
+    "RemoteException": {
+        "exception": "ForbiddenException",
+        "message": "java.lang.Exception: The default static user cannot carry out this operation.",
+    }
+}
+ACLS = {"RemoteException": {"exception": "ForbiddenException", "message": "User ada cannot perform operation MODIFY"}}
+
+
+class Rpc(ResourceManagerRpc):
+    """The RPC of a ResourceManager, simulated: a real one begins with a Kerberos login. tests/contract has that."""
+
+    servers = "rm:8032"
+
+    def __init__(self, refusal: KstreamError | None = None) -> None:
+        self.commands: list[str] = []
+        self.refusal = refusal
+
+    def prove(self) -> None:
+        if self.refusal:
+            raise self.refusal
+
+    def kill(self, application_id: str, diagnostics: str) -> None:
+        self.commands.append(f"kill {application_id}: {diagnostics}")
+
+    def shut_down(self, container_id: str) -> None:
+        self.commands.append(f"shut down {container_id}")
+
+    def close(self) -> None:
+        self.commands.append("close")
+
+
+@pytest.mark.parametrize("refusal", [said(STATIC_USER, 403), Answer(404, HTML, "text/html")])
+def test_commands_go_over_rpc_where_the_web_server_wants_no_proof_of_who_asks(refusal: Answer) -> None:
+    """Many distributions leave HTTP authentication off when Kerberos is switched on."""
+    script = {
+        "/info": introduction(),
+        f"/apps/{APP}/appattempts": said({"appAttempts": {"appAttempt": [{"id": 1, "containerId": "container_1"}]}}),
+        "/signal/": refusal,
+        f"/apps/{APP}/state": refusal,
+        f"/apps/{APP}": said({"app": {"id": APP, "state": "KILLED"}}),
+    }
+    rpc = Rpc()
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls(), lambda: rpc)
+        assert yarn.signal_driver(APP)
+        assert yarn.kill(APP, "a test", timedelta(seconds=5)).id == APP
+        yarn.close()
+    assert rpc.commands == ["shut down container_1", f"kill {APP}: a test", "close"]
+
+
+def test_what_yarn_itself_refuses_stays_refused() -> None:
+    script = {"/info": introduction(), f"/apps/{APP}/state": said(ACLS, 403)}
+    rpc = Rpc()
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls(), lambda: rpc)
+        with pytest.raises(Denied, match="cannot perform operation MODIFY"):
+            yarn.kill(APP, "a test", timedelta(seconds=5))
+        yarn.close()
+    assert rpc.commands == []
+
+
+def test_a_connection_that_knows_no_rpc_says_why_nobody_stops_the_application() -> None:
+    script = {"/info": introduction(), f"/apps/{APP}/state": said(STATIC_USER, 403)}
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        with pytest.raises(Denied, match=r"static user .*its RPC can't be used: the connection has no hadoop_conf_dir"):
+            yarn.kill(APP, "a test", timedelta(seconds=5))
+        yarn.close()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"), [(None, None), (Denied("not you"), Denied), (Unavailable("it is away"), Unavailable)]
+)
+def test_whether_anybody_stops_applications_is_known_before_it_is_needed(
+    refusal: KstreamError | None, error: type[KstreamError] | None
+) -> None:
+    with serving({"/info": introduction()}) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls(), lambda: Rpc(refusal))
+        if error is None:
+            assert yarn.way_to_stop().startswith(
+                "over the RPC of rm:8032, because its web server wants no proof of who asks"
+            )
+        else:
+            with pytest.raises(error, match=r"its web server wants no proof of who asks .* its RPC can't be used"):
+                yarn.way_to_stop()
+        yarn.close()

@@ -19,7 +19,7 @@ import pytest
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application
@@ -221,7 +221,7 @@ def set_safe_mode(minicluster: Minicluster, action: int) -> None:
     conf = HadoopConf(str(minicluster.conf_dir))
     superuser = Identity(minicluster.principal("hdfs"), str(minicluster.keytab("hdfs")))
     terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
-    with closing(ActiveNameNode(conf.namenode_rpcs(), superuser, terms)) as namenode:
+    with closing(ActiveServer(conf.namenode_rpcs(), superuser, terms)) as namenode:
         (answer,) = namenode.call("set the safe mode", "setSafeMode", [encode({1: action})])
     assert not isinstance(answer, RemoteError), answer
 

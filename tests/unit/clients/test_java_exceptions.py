@@ -7,7 +7,7 @@ from hdfs.util import HdfsError
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.java_exceptions import ERRORS, error_of, simple_name
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import KstreamError, Unavailable
@@ -18,7 +18,7 @@ UNKNOWN = "SomethingNewException"
 
 
 def over_rpc(java_class: str) -> KstreamError:
-    namenode = ActiveNameNode(("nn.test:8020",), NOBODY, Terms("protocol", "nn/_HOST@NOWHERE.TEST", (), 1.0, 1.0))
+    namenode = ActiveServer(("nn.test:8020",), NOBODY, Terms("protocol", "nn/_HOST@NOWHERE.TEST", (), 1.0, 1.0))
     return namenode.error(RemoteError(java_class, "words"), "ask")
 
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.rpc.connection import Answer, BrokenConnection, RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
@@ -35,8 +35,8 @@ class Connection:
         pass
 
 
-def pair(first: Connection, second: Connection) -> ActiveNameNode:
-    namenodes = ActiveNameNode((FIRST, SECOND), Identity("etl@R"), Terms("protocol", "nn/_HOST@R", ()))
+def pair(first: Connection, second: Connection) -> ActiveServer:
+    namenodes = ActiveServer((FIRST, SECOND), Identity("etl@R"), Terms("protocol", "nn/_HOST@R", ()))
     namenodes._connections |= {FIRST: cast(RpcConnection, first), SECOND: cast(RpcConnection, second)}
     return namenodes
 

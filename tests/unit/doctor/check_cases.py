@@ -14,6 +14,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     KeytabFacts,
     ServerClock,
     ServiceName,
+    StopWay,
     StreamFacts,
 )
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
@@ -155,6 +156,15 @@ CASES = (
         WARNING,
         "2 failures end it, however far apart",
         UNREAD_KEYTAB,
+    ),
+    Case(
+        "no-way-to-stop",
+        changed(
+            IN_ORDER, stops=StopWay("its web server wants no proof of who asks, and its RPC can't be used", works=False)
+        ),
+        ERROR,
+        "nobody can kill its application",
+        changed(IN_ORDER, stops=REFUSED),
     ),
     Case(
         "rm-privileges",
