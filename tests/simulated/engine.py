@@ -85,7 +85,13 @@ class FakeEngine:
         self.at_preflight()
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
-        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": Size(1024)}, files=self.files)
+        return Needs(
+            spec.deploy.queue or "default",
+            bool(spec.deploy.queue),
+            {"job": Size(1024)},
+            files=self.files,
+            stops_itself=not self.ignores_stops,
+        )
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta

@@ -278,12 +278,13 @@ class SimYarn:
     """Applications by id, in the order of their start.
 
     `at_request` is told each question, and what it is about, before the answer: it can raise, or let something happen
-    meanwhile. Its clock is ahead of everybody else's by `skew`.
+    meanwhile. Its clock is ahead of everybody else's by `skew`. `unstoppable` is why nobody can stop applications.
     """
 
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
     whoami: str | None = "streamer"
+    unstoppable: str = ""
     scheduler: Queues = field(
         default_factory=lambda: Queues((Queue("root.default", "RUNNING", Size(8192), Size(4096)),), True)
     )
@@ -292,6 +293,11 @@ class SimYarn:
 
     def user(self) -> str | None:
         return self.whoami
+
+    def way_to_stop(self) -> str:
+        if self.unstoppable:
+            raise Denied(self.unstoppable)
+        return "over REST"
 
     def start(self, tags: frozenset[str], user: str = "") -> Application:
         number = f"application_1_{len(self.apps) + 1:04d}"

@@ -71,7 +71,7 @@ class Needs:
 
     `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
     does nothing, by name. `labelled` is whether one of them asks for nodes with a label. `files` are the URIs that the
-    cluster reads.
+    cluster reads. `stops_itself` is whether it obeys the stop marker, without which only YARN can end it.
     """
 
     queue: str
@@ -79,6 +79,7 @@ class Needs:
     containers: Mapping[str, Size] = field(default_factory=dict)
     labelled: bool = False
     files: tuple[str, ...] = ()
+    stops_itself: bool = True
 
 
 def _children(queue: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

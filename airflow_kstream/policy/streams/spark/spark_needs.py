@@ -58,6 +58,8 @@ def spark_needs(spec: StreamSpec, setting: Setting, queue_of_client: str | None,
         containers={"driver": driver, "executor": executor},
         labelled=any(map(setting, _LABELS)),
         files=tuple(_on(default_fs, named)),
+        # PySpark jobs are shipped with the helper that obeys the marker.
+        stops_itself=spec.application.endswith(".py"),
     )
 
 

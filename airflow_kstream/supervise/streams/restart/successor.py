@@ -7,6 +7,7 @@ from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
+from airflow_kstream.model.streams.contract import newest_claim
 from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -19,9 +20,13 @@ def require_successors_needs(run: StreamRun) -> None:
     """Check queue, files and checkpoints. What can't be asked is not an obstacle; what HDFS refuses is one.
 
     Raises Conflict: when the queue would not take it. Raises InvalidInput: when a file is missing. Raises Denied: when
-    the stream's identity may not read a file, or not write a checkpoint. Raises Unavailable: when HDFS is away.
+    the stream's identity may not read a file, or not write a checkpoint, or when nobody could stop what was never
+    submitted yet. Raises Unavailable: when HDFS is away.
     """
     needs = run.engine.needs(run.cluster, run.spec)
+    if not needs.stops_itself and not newest_claim(run.folder.names()):
+        # What was submitted once goes on, whatever happens to its next stop.
+        run.session.yarn.way_to_stop()
     _require_queue(run.session, needs, run.spec.name)
     for path in needs.files:
         _require_file(run.session, path)

@@ -293,3 +293,25 @@ def test_a_checkpoint_that_is_yet_to_be_made_needs_the_right_to_make_it(life: Li
     with pytest.raises(Denied, match="access=-wx"):
         life.begin()
     assert life.run.folder.names() == frozenset()
+
+
+NOBODY = "its web server wants no proof of who asks, and its RPC can't be used"
+
+
+def test_what_nobody_could_stop_is_not_submitted_for_the_first_time(life: Life) -> None:
+    life.yarn.unstoppable, life.engine.ignores_stops = NOBODY, True
+    with pytest.raises(Denied, match=NOBODY):
+        life.begin()
+    assert life.run.folder.names() == frozenset()
+
+
+def test_a_job_that_obeys_its_marker_needs_nobody_who_stops_it(life: Life) -> None:
+    life.yarn.unstoppable = NOBODY
+    assert life.begin().generation == 1
+
+
+def test_what_runs_already_is_restarted_although_only_its_marker_can_stop_it(life: Life) -> None:
+    life.begin()
+    life.yarn.unstoppable, life.engine.ignores_stops = NOBODY, True
+    life.request_restart()
+    assert life.reconcile().generation == 2
