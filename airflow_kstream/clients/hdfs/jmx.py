@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,6 +46,19 @@ class NameNodeJmx:
             server=", ".join(self._sessions),
             principal=str(self._identity),
         )
+
+    def all_reported(self, namenode: str) -> bool:
+        """Return whether each live DataNode has sent a full block report since this NameNode started.
+
+        It tells a report's age in whole minutes, which count from the start of its host where there was none
+        (FSNamesystem.getLastBlockReport): so one within a minute of its own start does not count yet. Its number of
+        stale storages would say nothing before it first checks heartbeats: that begins with 0.
+        """
+        info = self._bean(namenode, "NameNodeInfo::LiveNodes")
+        runtime = self._bean(namenode, "java.lang:type=Runtime::Uptime")
+        minutes = int(runtime["Uptime"]) // 60_000
+        live = json.loads(info["LiveNodes"])
+        return bool(live) and all(int(node["lastBlockReport"]) < minutes for node in live.values())
 
     def inventory(self, namenode: str) -> HdfsInventory:
         """Return the versions in a nameservice, and whether it has erasure-coded files, as one NameNode tells."""

@@ -18,7 +18,8 @@ class HdfsHealth:
     """The active NameNode's report. `dead` and `stale` count DataNodes; `version` is Hadoop's, such as "3.4.3".
 
     `active_since`, by its clock: its last change of state, or the end of the safe mode in which it started; None if
-    unknown. A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease).
+    unknown. A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease). `all_reported`:
+    since it started, every live DataNode has told it all its blocks; False also if nobody asked.
     """
 
     active: str
@@ -27,6 +28,7 @@ class HdfsHealth:
     stale: int
     version: str
     active_since: datetime | None = None
+    all_reported: bool = False
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class JudgementContext:
 
     `active_since`: when this NameNode became active, None if unknown. `safe_mode`: it is in safe mode now. `refusal`:
     why the holder's liveness is unknown, in the NameNode's words or the reason why there was no probe. `recovering`:
-    the NameNode answered that it already recovers the file.
+    the NameNode answered that it already recovers the file. `all_reported`: it knows all blocks of all live DataNodes.
     """
 
     now: datetime
@@ -115,6 +115,7 @@ class JudgementContext:
     safe_mode: bool = False
     refusal: str = ""
     recovering: bool = False
+    all_reported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

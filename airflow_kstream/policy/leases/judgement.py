@@ -130,6 +130,21 @@ def _no_replica(history: FileHistory, about: JudgementContext, rules: LeaseRules
     )
 
 
+def _no_location(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
+    """Find a last block that no live DataNode has: only their reports since the NameNode's start prove it, no time."""
+    block = history.state.block
+    if block is None or block.complete or block.hosts or about.safe_mode or not about.all_reported:
+        return None
+    return Judgement(
+        FileCondition.UNRECOVERABLE,
+        "the NameNode knows no DataNode of its last block, and all live ones have reported all their blocks since it "
+        "started: HDFS's own recovery of it never ends, and no reader gets any of the file",
+        f"Find the node that had blk_{block.id} and bring it back: it is among the dead or decommissioned ones (hdfs "
+        f"dfsadmin -report), and `BLOCK* allocate blk_{block.id}` in the NameNodes' logs names it. Without it that "
+        "block is lost, and the file can only be deleted.",
+    )
+
+
 def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     age = history.age(about.now)
     if age >= rules.min_age:
@@ -250,6 +265,7 @@ _RULES: tuple[_Rule, ...] = (
     _growing,
     _lost_lease,
     _no_replica,
+    _no_location,
     _young,
     _unsettled,
     _lost_block,

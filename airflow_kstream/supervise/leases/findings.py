@@ -143,6 +143,7 @@ def judged_finding(
         safe_mode=health.safe_mode,
         refusal=holder.refusal,
         recovering=holder.recovering,
+        all_reported=health.all_reported,
     )
     judgement = judge_file(history, context, rules)
     worth, open_question = worth_probing(history, context, rules), undecided(history, context, rules)

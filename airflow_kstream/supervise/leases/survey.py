@@ -119,8 +119,8 @@ class Surveyor:
         self._clock = _NameNodeClock(self._session.base.hdfs.now())
         kept = self._history()
         route, rows = self._rows()
-        health = self._session.jmx.health()
         known, unreadable = self._seen | kept.load(), dict[str, str]()
+        health = self._health(known.values())
         self._visible = VisibleLengths(self._session.lengths)
         self._seen = {
             history.file.path: history
@@ -153,7 +153,19 @@ class Surveyor:
         return ScanHistory(hdfs, folder, self._tell_once)
 
     def health(self) -> HdfsHealth:
-        return self._session.jmx.health()
+        """Ask the active NameNode, before the files are looked at."""
+        return self._health(self._seen.values())
+
+    def _health(self, known: Iterable[FileHistory]) -> HdfsHealth:
+        """Ask also whether all DataNodes have reported, if an earlier look saw a last block on none of them.
+
+        An answer after a look would prove nothing: a DataNode may have reported in between.
+        """
+        health = self._session.jmx.health()
+        blocks = (history.state.block for history in known)
+        if any(block and not block.complete and not block.hosts for block in blocks):
+            return replace(health, all_reported=self._session.jmx.all_reported(health.active))
+        return health
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
         """List the open files by the cheapest means that this principal is allowed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,41 @@ def test_a_file_of_silent_datanodes_is_unrecoverable_with_advice() -> None:
     assert judgement.condition is FileCondition.UNRECOVERABLE
     assert "worker7" in judgement.why
     assert "Bring one of them back" in judgement.advice
+
+
+NOWHERE = Block(1_073_741_900, 1_076, 100_000, complete=False)
+
+
+@pytest.mark.parametrize(
+    ("about", "condition"),
+    [
+        ({"all_reported": True}, FileCondition.UNRECOVERABLE),
+        ({"all_reported": False}, FileCondition.HOLDER_DEAD),
+        ({"all_reported": True, "safe_mode": True}, FileCondition.UNKNOWN),
+    ],
+)
+def test_a_block_is_lost_once_every_live_datanode_has_reported_and_none_has_it(
+    about: dict[str, Any], condition: FileCondition
+) -> None:
+    """No time proves it: a DataNode may take hours to report after a NameNode's start."""
+    lost = replace(STATE, block=NOWHERE)
+    history = history_of((START, lost), (at(hours=2), lost), (at(hours=4), lost))
+    assert (
+        judge_file(history, JudgementContext(at(hours=5), HolderLiveness.DEAD, **about), RULES).condition is condition
+    )
+
+
+def test_a_lost_block_has_a_way_out_and_is_none_once_its_datanode_is_back() -> None:
+    about = JudgementContext(at(hours=5), HolderLiveness.DEAD, all_reported=True)
+    lost, back = (
+        replace(STATE, block=block)
+        for block in (NOWHERE, replace(NOWHERE, hosts=("worker7",), newest_report=at(hours=5)))
+    )
+    judgement = judge_file(history_of((START, lost), (at(hours=4), lost)), about, RULES)
+    assert "HDFS's own recovery of it never ends, and no reader gets any of the file" in judgement.why
+    assert "`BLOCK* allocate blk_1073741900` in the NameNodes' logs names it" in judgement.advice
+    found = judge_file(history_of((START, lost), (at(hours=2), lost), (at(hours=4), back)), about, RULES)
+    assert found.condition is FileCondition.HOLDER_DEAD
 
 
 def test_a_file_without_a_lease_is_unrecoverable_with_advice() -> None:

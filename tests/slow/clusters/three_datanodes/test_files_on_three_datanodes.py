@@ -44,6 +44,7 @@ FOLDER = f"/user/{getuser()}/kinds"
 ZONE, STRIPED = f"{FOLDER}/zone", f"{FOLDER}/striped"
 # Elsewhere, so that the run for all others leaves it open.
 OF_A_DEAD_NODE = f"/user/{getuser()}/of-a-dead-node"
+OF_A_LOST_NODE = f"/user/{getuser()}/of-a-lost-node"
 SIZE = 5000
 
 
@@ -267,3 +268,43 @@ def test_a_dead_datanode_of_three_keeps_no_file_open(three: Minicluster) -> None
             three.start(dying)
     assert (recovery.outcome, recovery.change.length_after) == (Outcome.CLOSED, SIZE)
     assert content(three, OF_A_DEAD_NODE) == pattern(SIZE)
+
+
+@pytest.mark.usefixtures("run")
+def test_a_block_without_any_datanode_is_lost_once_all_others_have_reported(three: Minicluster) -> None:
+    """A NameNode that was started since its only DataNode died knows no place of it at all."""
+    with writer(three) as client:
+        client.leave(OF_A_LOST_NODE, SIZE)
+        client.kill()
+    dying = next(iter(replicas(three, OF_A_LOST_NODE)))
+    three.kill(dying)
+    for namenode in ("nn1", "nn2"):
+        three.kill(namenode)
+        three.start(namenode)
+    three.hdfs("dfsadmin", "-safemode", "leave")
+    with lease_session(three, "streamer") as session:
+        try:
+            assert condition_of(session, OF_A_LOST_NODE) is not FileCondition.UNRECOVERABLE
+            active = session.jmx.health().active
+            await_that(lambda: session.jmx.all_reported(active), "all live DataNodes have reported", seconds=240)
+            assert condition_of(session, OF_A_LOST_NODE) is FileCondition.UNRECOVERABLE
+        finally:
+            three.start(dying)
+        await_that(lambda: bool(placed(session, OF_A_LOST_NODE)), "its DataNode is back")
+        assert condition_of(session, OF_A_LOST_NODE) is not FileCondition.UNRECOVERABLE
+
+
+def condition_of(session: LeaseSession, path: str) -> FileCondition:
+    """Return how a dry run judges the file at its second look."""
+    settings = RecoverySettings(
+        Search(path), HASTY, limits=RecoveryLimits(deadline=timedelta(seconds=10)), dry_run=True
+    )
+    for _ in range(2):
+        report = recover_stuck_files(session, settings, Watcher(tell=print), lambda *_: all_dead)
+    (finding,) = [finding for finding in report.survey.findings if finding.path == path]
+    return finding.judgement.condition
+
+
+def placed(session: LeaseSession, path: str) -> tuple[str, ...]:
+    (state,) = session.states.states([path])
+    return state.block.hosts if isinstance(state, FileState) and state.block else ()
