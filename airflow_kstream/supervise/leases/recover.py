@@ -202,6 +202,9 @@ def _recoverer(session: LeaseSession, backend: Backend) -> Iterator[LeaseRecover
     if backend is Backend.DEBUG:
         with closing(DebugRecoverer(session.cluster, session.identity)) as recoverer:
             yield recoverer
+    elif session.rpc:
+        yield session.rpc
     else:
-        # Where the session has none, the other call names what the connection lacks.
-        yield session.rpc or namenode_rpc(session.cluster, session.identity)
+        # It names what the connection lacks.
+        with closing(namenode_rpc(session.cluster, session.identity)) as rpc:
+            yield rpc

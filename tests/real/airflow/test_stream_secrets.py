@@ -15,10 +15,11 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import LiveAirflow
 from tests.live.planted import PLANTED
-from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
+from tests.live.streams import await_commits, await_that, cluster, look, rate_stream, reconciler, stopped
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
 
@@ -42,7 +43,9 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
         airflow.await_state(task, "deferred")
         await_commits(supervisor.session, spec)
         assert_that_they_arrived(minicluster)
-        kept = "\n".join(texts_below(supervisor.session.hdfs, supervisor.session.cluster.state_dir))
+        # Notes of what was told are for their supervisor's eyes, and the superuser's.
+        with cluster(minicluster, "hdfs") as found, open_session(found, found.watcher) as superuser:
+            kept = "\n".join(texts_below(superuser.hdfs, found.state_dir))
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         await_that(lambda: stopped(look(supervisor.session, spec)), "it stops")
         airflow.detach(task)
