@@ -1,0 +1,80 @@
+"""A kerberized cluster whose web servers have no Kerberos, as many distributions leave it: commands go over RPC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.stream import TicketCredentials
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult, check_connection
+from tests.live.bring_up import bring_up
+from tests.live.realms import using
+from tests.live.streams import await_that, cluster, rate_stream, submit_by_hand
+
+pytestmark = pytest.mark.clusters
+
+_SITE = "core-site.xml"
+WITHOUT = (
+    (_SITE, "hadoop.http.filter.initializers", "org.apache.hadoop.http.lib.StaticUserWebFilter"),
+    (_SITE, "hadoop.http.authentication.type", "simple"),
+    (_SITE, "hadoop.http.authentication.simple.anonymous.allowed", "true"),
+)
+PATIENCE = timedelta(seconds=60)
+
+
+@pytest.fixture(scope="module")
+def open_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    plan = MiniclusterConfig(tmp_path_factory.mktemp("web"), frozenset(), realm="WEB.TEST", daemon_settings=WITHOUT)
+    minicluster = bring_up(plan)
+    try:
+        with using(str(minicluster.krb5_conf)):
+            yield minicluster
+    finally:
+        minicluster.down()
+
+
+@pytest.fixture
+def found(open_web: Minicluster) -> Iterator[Cluster]:
+    with cluster(open_web) as found:
+        yield found
+
+
+def test_the_check_of_a_connection_says_so_and_names_the_way_that_works(found: Cluster) -> None:
+    probes = {probe.name: probe for probe in check_connection(found)}
+    asks = probes["SPNEGO and active ResourceManager"]
+    assert asks.outcome is ProbeOutcome.WARNING
+    assert "has not asked who we are" in asks.detail
+    assert "applications are stopped over the RPC of " in way_of(probes).detail
+    assert way_of(probes).outcome is ProbeOutcome.PASSED
+
+
+def test_applications_are_stopped_over_rpc_and_only_with_its_address(open_web: Minicluster, found: Cluster) -> None:
+    submit_by_hand(open_web, rate_stream("open-web", TicketCredentials()), "open-web")
+    without = replace(found, hadoop_conf_dir=None)
+    with open_session(found, found.watcher) as session, open_session(without, found.watcher) as alone:
+        (app,) = session.yarn.applications("open-web")
+        with pytest.raises(Denied, match=r"static user .*its RPC can't be used: connection .* needs a hadoop_conf_dir"):
+            alone.yarn.kill(app.id, "a test", PATIENCE)
+        with pytest.raises(Denied, match="its web server wants no proof of who asks"):
+            alone.yarn.way_to_stop()
+        assert session.yarn.application(app.id).alive
+        await_that(lambda: session.yarn.signal_driver(app.id), "it has a driver to signal")
+        assert session.yarn.kill(app.id, "a test", PATIENCE).state is not ApplicationState.RUNNING
+
+
+def test_without_the_address_the_check_of_a_connection_warns(found: Cluster) -> None:
+    probes = {probe.name: probe for probe in check_connection(replace(found, hadoop_conf_dir=None))}
+    assert way_of(probes).outcome is ProbeOutcome.WARNING
+    assert "nobody can stop" in way_of(probes).detail
+
+
+def way_of(probes: dict[str, ProbeResult]) -> ProbeResult:
+    return probes["way to stop applications"]
