@@ -1,7 +1,7 @@
 """May this author say this here? The one place that decides it, for every reader of a state_dir.
 
-SECURITY.md has the same in words. Only HDFS's owner of a file proves its author: names inside texts, principals that
-rules of auth_to_local could map to anybody, and the modes of folders prove nothing.
+docs/security.md has the same in words. Only HDFS's owner of a file proves its author: names inside texts, principals
+that rules of auth_to_local could map to anybody, and the modes of folders prove nothing.
 """
 
 from __future__ import annotations

@@ -213,6 +213,6 @@ class TestADriverOfEachKind:
         assert self.heard(driver) == (False, RUNNING)
 
     def test_one_of_a_supervisors_user_speaks_for_all_streams(self, driver: Driver) -> None:
-        """So SECURITY.md says, and the doctor names such streams."""
+        """So docs/security.md says, and the doctor names such streams."""
         self.says(driver, "streamer")
         assert self.heard(driver) == (True, STOPPED)

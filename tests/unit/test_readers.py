@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "airflow_kstream"
 LISTING = frozenset({"list", "listing", "matching", "names"})
 GO_TO = (
-    "a name on HDFS says nothing of its author, so list through what knows the law of SECURITY.md: "
+    "a name on HDFS says nothing of its author, so list through what knows the law of docs/security.md: "
     "StreamFolder.authored for a stream's folder, StateListing (session.state) for the state_dir itself, "
     "Orders (session.orders), Copies (session.copies), OwnFiles for what only our own user may say. "
     "What decides by authors itself, or lists outside of state_dir, stands in READERS with its reason"

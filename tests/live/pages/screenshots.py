@@ -1,4 +1,4 @@
-"""Pictures of each page for the README, of a playground that has run for some minutes: URL PASSWORD.
+"""Pictures of each page for README and docs, of a playground that has run for some minutes: URL PASSWORD.
 
 python -m tests.live.pages.screenshots http://127.0.0.1:28080 PASSWORD
 """
@@ -12,7 +12,7 @@ from airflow_kstream.demo.airflow_api import Login
 from airflow_kstream.demo.playground import CONNECTION
 from tests.live.pages.browser import visit
 
-_PICTURES = Path(__file__).parents[3] / ".readme"
+_PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 _PAGES = {
     "fleet": "/plugin/kstream",
     "stream": f"/plugin/kstream?cluster={CONNECTION}&stream=orders",
