@@ -14,8 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from airflow_kstream.cli import lease_options as options
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.output import JsonOption, note, print_json, show
 from airflow_kstream.model.clusters.hdfs_path import checked_path, is_below, plain_path
+from airflow_kstream.model.declaration_kinds import LEASES
 from airflow_kstream.model.leases.lease import LeaseRules, Recovery
 from airflow_kstream.model.leases.requests import Backend, LimitsName, OpenFileFilter, RecoveryRequest
 from airflow_kstream.model.printable import printable
@@ -95,6 +97,7 @@ class ProgressDisplay:
 
 
 app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
+add_declarations(app, LEASES)
 
 _SOMETHING_LEFT = 1
 # One command may recover thousands; --json prints them all.

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, is_file, opened
+from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_despite_freeze, unfreeze
@@ -31,6 +32,7 @@ from airflow_kstream.cli.stream_options import (
     read_spec,
 )
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.declaration_kinds import STREAMS
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Phase, Report, Stop, Submit
@@ -76,6 +78,7 @@ app = typer.Typer(
 )
 app.command()(freeze)
 app.command()(unfreeze)
+add_declarations(app, STREAMS)
 
 
 @app.command()
@@ -112,8 +115,8 @@ def plan(
     Exit 1 if the connection does not allow what the declaration uses. What runs with it already goes on, which only
     `kstream streams reconcile --dry-run` can tell.
     """
+    spec = read_spec(spec_file)
     with opened(cluster_name) as cluster:
-        spec = read_spec(spec_file)
         say(explain(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec)))
         if not_allowed(spec, cluster):
             raise typer.Exit(1)

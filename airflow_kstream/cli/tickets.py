@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.declaration_kinds import TICKETS
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.ticket import TicketCache
@@ -114,6 +116,7 @@ def _owner(keytab: Path) -> str:
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew, show; their keytabs: check.")
 app.command()(check)
+add_declarations(app, TICKETS)
 
 Principals = Annotated[
     list[str] | None, typer.Option("--principal", "-p", help="Only this principal's ticket. Can be repeated.")

@@ -15,12 +15,14 @@ from typing import Annotated
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.triage import Html, TimeZone
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.declaration_kinds import TOKENS
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.kerberos.identity import Identity
@@ -66,6 +68,7 @@ def history(
 
 app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, history, renew, cancel, push.")
 app.command()(history)
+add_declarations(app, TOKENS)
 
 # `cancel` and `push` read no environment variable: their caller must name the cluster.
 ExplicitCluster = Annotated[

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import STRICT, AirflowName, AirflowTag, PlainData, Priority, must
+from airflow_kstream.model.fields import STRICT, AirflowName, AirflowTag, PlainData, Priority, must, whole
 from airflow_kstream.model.secrets import secrets_in
 
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
@@ -22,7 +22,9 @@ _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 ClassPath = Annotated[
     str,
     must(
-        lambda text: _CLASS.fullmatch(text) is not None, "the dotted path of a class, such as package.module.Notifier"
+        lambda text: _CLASS.fullmatch(text) is not None,
+        "the dotted path of a class, such as package.module.Notifier",
+        pattern=whole(_CLASS),
     ),
 ]
 

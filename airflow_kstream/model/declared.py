@@ -97,7 +97,8 @@ def _read(kind: type[T], data: object, context: dict[str, bool]) -> T:
         value: T = _adapter(kind).validate_python(dict(data) if isinstance(data, Mapping) else data, context=context)
         return value
     except ValidationError as error:
-        raise InvalidInput("; ".join(_first(_complaints(kind, error)))) from None
+        complaints = _complaints(kind, error)
+        raise InvalidInput("; ".join(_first(complaints)), faults=complaints) from None
     except RecursionError:
         raise InvalidInput("it is nested too deeply") from None
 

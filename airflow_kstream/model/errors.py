@@ -18,6 +18,7 @@ KstreamError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 
@@ -59,7 +60,14 @@ class KstreamError(Exception):
 
 
 class InvalidInput(KstreamError):
-    """A refused input. The message names the field, the value given and the values allowed."""
+    """A refused input. The message names the field, the value given and the values allowed.
+
+    `faults` are all that were found, one sentence each; of many, the message has the first few.
+    """
+
+    def __init__(self, message: str, *, faults: Sequence[str] = (), **context: str) -> None:
+        super().__init__(message, **context)
+        self.faults = tuple(faults) or (message,)
 
 
 class Unavailable(KstreamError):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, GetJsonSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
@@ -34,24 +35,42 @@ _STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _OF_A_STREAM = "1 to 50 of a-z, 0-9 and -, no - at the ends"
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
-_MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
+_MEMORY = re.compile(r"[1-9][0-9]{0,8}([bB]|[kKmMgGtTpP][bB]?)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SERVICE = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?")
 _LONGEST = timedelta(days=3660)
 
 
+@dataclass(frozen=True)
+class FieldCheck(AfterValidator):
+    """A check, and as much of it as a JSON schema can say."""
+
+    keywords: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), **self.keywords}
+
+
 def must(
-    holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False
+    holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False, **keywords: Any
 ) -> AfterValidator:
-    """Refuse a value for which `holds` is false; the refusal does not show a `hidden` value."""
+    """Refuse a value for which `holds` is false; the refusal does not show a `hidden` value.
+
+    `keywords` are those of a JSON schema that say the same, or a part of it, to an editor.
+    """
 
     def checked(value: Any, info: ValidationInfo) -> Any:
         if not (info.context or {}).get(PERSISTED) and not holds(value):
             raise PydanticCustomError("refused", "{allowed}", {"allowed": allowed, "hidden": hidden(value)})
         return value
 
-    return AfterValidator(checked)
+    return FieldCheck(checked, {"description": f"Allowed: {allowed}.", **keywords})
+
+
+def whole(regex: re.Pattern[str]) -> str:
+    """Return the pattern of a text that matches as a whole, for a JSON schema."""
+    return f"^(?:{regex.pattern})$"
 
 
 def _always(value: object) -> bool:
@@ -212,10 +231,17 @@ AirflowName = Annotated[str, must(_is_line_up_to(250), "up to 250 printable char
 AirflowTag = Annotated[str, must(_is_line_up_to(100), "up to 100 printable characters without spaces around them")]
 Priority = Annotated[int, must(lambda number: abs(number) < 2**31, "a whole number between -2147483647 and 2147483647")]
 PlainData = Annotated[Any, must(_is_plain, "text, numbers, true, false, null, and lists and mappings of these")]
-Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -")]
-LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
-Principal = Annotated[str, must(is_principal, "primary[/instance]@REALM, printable, that doesn't begin with -")]
-UserName = Annotated[str, must(lambda text: _USER.fullmatch(text) is not None, "a user's name")]
+Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -", pattern="^[^- ][^ ]*$")]
+LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it", pattern="^/")]
+Principal = Annotated[
+    str,
+    must(
+        is_principal,
+        "primary[/instance]@REALM, printable, that doesn't begin with -",
+        pattern="^(?!-)[^@/]+(/[^@/]+)?@[^@/]+$",
+    ),
+]
+UserName = Annotated[str, must(lambda text: _USER.fullmatch(text) is not None, "a user's name", pattern=whole(_USER))]
 # It becomes part of --files, where , and # are separators and { [ * ? are patterns.
 StateDir = Annotated[
     str,
@@ -232,7 +258,15 @@ Addresses = Annotated[
         hidden=_may_hold_a_password,
     ),
 ]
-Brokers = Annotated[str, must(_are_brokers, "host:port, several with commas between them", hidden=_may_hold_a_password)]
+Brokers = Annotated[
+    str,
+    must(
+        _are_brokers,
+        "host:port, several with commas between them",
+        hidden=_may_hold_a_password,
+        pattern="^[^, ]+:[0-9]+(,[^, ]+:[0-9]+)*$",
+    ),
+]
 # A ticket for one of these, sent to a host that a declaration names, would open other servers of that host.
 _OTHER_SERVICES = frozenset(
     {"http", "host", "nn", "dn", "jn", "rm", "nm", "jhs", "hdfs", "yarn", "mapred", "hive", "hbase", "krbtgt"}
@@ -251,34 +285,45 @@ TicketCacheName = Annotated[
 ]
 CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, which every Java program can read")]
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
-HdfsPath = Annotated[
-    str,
-    must(_is_hdfs_path, "an absolute HDFS path with no '..' in it"),
-    WithJsonSchema({"type": "string", "pattern": "^/"}),
-]
+HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it", pattern="^/")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
-StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM)]
-ApplicationId = Annotated[str, must(is_application_id, "like application_1700000000000_0001")]
+StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM, pattern=whole(_STREAM))]
+ApplicationId = Annotated[
+    str, must(is_application_id, "like application_1700000000000_0001", pattern=whole(_APPLICATION))
+]
+# YAML's 8 and true are text to a job.
+_Scalar = BeforeValidator(_written_scalar, json_schema_input_type=str | float | bool)
 Memory = Annotated[
-    str, BeforeValidator(_written_scalar), must(lambda text: _MEMORY.fullmatch(text) is not None, "like 512m or 4g")
+    str, _Scalar, must(lambda text: _MEMORY.fullmatch(text) is not None, "like 512m or 4g", pattern=whole(_MEMORY))
 ]
 # Excludes 0, 1 and NaN.
-Share = Annotated[float, must(lambda number: 0 < number < 1, "a number between 0 and 1")]
-ShareOrNone = Annotated[float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1")]
-Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000")]
+Share = Annotated[
+    float,
+    must(lambda number: 0 < number < 1, "a number between 0 and 1", exclusiveMinimum=0, exclusiveMaximum=1),
+]
+ShareOrNone = Annotated[
+    float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1", minimum=0, exclusiveMaximum=1)
+]
+Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000", minimum=1, maximum=1000)]
 Count = Annotated[
     int,
-    must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000"),
-    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 1_000_000}),
+    must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000", minimum=1, maximum=1_000_000),
 ]
 
 # As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
-FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]
+FileName = Annotated[
+    str, must(_is_file_name, "a path or a URI, printable, without a comma", pattern="^(?!-)[^,]*[^,/]$")
+]
 # A path would let everybody who may write a declaration run any file of a worker.
 SparkBinary = Annotated[
-    str, must(lambda text: text in SPARK_BINARIES, f"one of {', '.join(SPARK_BINARIES)}, and no path")
+    str,
+    must(
+        lambda text: text in SPARK_BINARIES, f"one of {', '.join(SPARK_BINARIES)}, and no path", enum=[*SPARK_BINARIES]
+    ),
 ]
-ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
+ApplicationFile = Annotated[
+    str, must(_is_application, "the path or URI of one .py, .jar or .R file", pattern=r"^[^-,][^,]*\.(py|jar|R)$")
+]
 # The word in a declaration for a job that keeps no checkpoint on HDFS.
 NO_CHECKPOINT = "none"
 # The first that applies is the reason. Hadoop's Path takes no colon; a comma would divide a list.
@@ -292,19 +337,25 @@ _CHECKPOINT_FAULTS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (lambda text: any(":" in part for part in _parts(text)), "HDFS takes no : in a name"),
     (lambda text: any("," in part for part in _parts(text)), "a comma would end the path in a list"),
 )
+_Checkpoint = Annotated[str, FieldCheck(_without_faults, {"pattern": "^(hdfs://[^/]*)?/."})]
 Checkpoints = Annotated[
-    tuple[Annotated[str, AfterValidator(_without_faults)], ...],
-    BeforeValidator(_none_is_empty),
+    tuple[_Checkpoint, ...],
+    BeforeValidator(_none_is_empty, json_schema_input_type=tuple[_Checkpoint, ...] | Literal["none"]),
     must(_lie_apart, "folders of which none is or holds another"),
 ]
 
 # Reaches a job unchanged. A NUL ends an argument; everything else is up to the job.
-Argument = Annotated[
-    str, BeforeValidator(_written_scalar), must(lambda text: "\0" not in text, "text without NUL", hidden=_always)
+Argument = Annotated[str, _Scalar, must(lambda text: "\0" not in text, "text without NUL", hidden=_always)]
+ConfKey = Annotated[
+    str, must(lambda key: _is_word(key) and "=" not in key, "a name of printable characters", pattern="^[^- =][^ =]*$")
 ]
-ConfKey = Annotated[str, must(lambda key: _is_word(key) and "=" not in key, "a name of printable characters")]
 VariableName = Annotated[
-    str, must(lambda key: _VARIABLE.fullmatch(key) is not None, "a name of letters, digits and _, no digit first")
+    str,
+    must(
+        lambda key: _VARIABLE.fullmatch(key) is not None,
+        "a name of letters, digits and _, no digit first",
+        pattern=whole(_VARIABLE),
+    ),
 ]
 
 # For things that may take no time at all.

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -148,6 +149,24 @@ def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Val
         raise InvalidInput(f"{', '.join(places)}: a secret in clear; {_HOW}")
     if names := tuple(_in_arguments(arguments)):
         raise InvalidInput(f"arguments: {', '.join(names)}: a secret in clear; {_HOW_ARGUMENTS}")
+
+
+def require_no_literals_in(declaration: object) -> None:
+    """Check plain data, as far as it has the form of a stream's declaration: it may be a template, or wrong.
+
+    Raises InvalidInput: as `require_no_literals`.
+    """
+    fields = _mapping(declaration)
+    environment = _mapping(fields.get("deploy")).get("environment")
+    require_no_literals(_mapping(fields.get("conf")), _mapping(environment), _texts(fields.get("arguments")))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else []
 
 
 def _in_arguments(words: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What is read of a declaration before it is rendered: its fields, notifier and asset, and secrets in clear."""
+"""What is read of a declaration before it is rendered: its fields, notifier and asset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,8 @@ from airflow.sdk import Asset, XComArg
 
 from airflow_kstream.assets import stream_asset
 from airflow_kstream.model.airflow_options import require_no_secret
-from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec, require_named_after
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.notifications.notifier import require_usable
@@ -27,8 +25,7 @@ def declared(declaration: Path, text: str) -> dict[str, Any]:
     fields = read_mapping(text)
     require_no_templates(fields)
     spec = StreamSpec.from_mapping(fields)
-    if spec.name != declaration.stem:
-        raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")
+    require_named_after(spec.name, declaration.stem)
     require_usable(spec.notify, "notify.")
     return fields
 
@@ -55,22 +52,5 @@ def assets_of(stream: object, cluster_conn_id: str) -> list[Asset]:
     return [stream_asset(cluster_conn_id, name)] if is_stream_name(name) else []
 
 
-def require_no_literal_secrets(stream: object) -> None:
-    """Check that no secret stands in clear, as far as it shows before rendering: text and an XCom are read at run time.
-
-    Raises InvalidInput: when one does.
-    """
-    if not isinstance(stream, Mapping):
-        return
-    deploy = stream.get("deploy")
-    environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
-    arguments = stream.get("arguments")
-    require_no_literals(_mapping(stream.get("conf")), _mapping(environment), _texts(arguments))
-
-
 def _mapping(value: object) -> dict[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
-
-
-def _texts(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else []

@@ -26,6 +26,7 @@ from airflow_kstream.model.errors import (
     StreamEnded,
     Unavailable,
 )
+from airflow_kstream.model.secrets import require_no_literals_in
 from airflow_kstream.model.streams.declarations import Policies, PolicyEdit, mark_of, policies_of
 from airflow_kstream.model.streams.generation import Life, StreamId
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
@@ -34,7 +35,7 @@ from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
-from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
+from airflow_kstream.operators.declared_stream import apart, assets_of
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.policy.streams.restart.blocked import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.restart.reconcile import Mode
@@ -126,7 +127,7 @@ class SparkStreamOperator(KstreamOperator):
         super().__init__(**kwargs)
         self.stream, self.notify = apart(stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream)
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
-        require_no_literal_secrets(self.stream)
+        require_no_literals_in(self.stream)
         # What pages show is kept with these assets, for as long as a DAG names them.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]

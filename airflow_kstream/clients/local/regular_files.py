@@ -1,6 +1,6 @@
 """Files that people name, read whole: never a pipe, which would block us, nor a device, which has no end.
 
-`declared_names` lists a folder of declarations.
+`declaration_files` lists a folder of declarations, `declared_names` its names.
 """
 
 from __future__ import annotations
@@ -85,6 +85,15 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def declaration_files(folder: Path) -> list[Path]:
+    """Return the YAML files in the folder and below, without hidden ones: editors keep such beside an open file.
+
+    Raises OSError: when a folder can't be read.
+    """
+    found = (file for file in folder.rglob("*.y*ml") if file.suffix in {".yaml", ".yml"} and not file.is_dir())
+    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def declared_names(folder: Path | None) -> frozenset[str] | None:

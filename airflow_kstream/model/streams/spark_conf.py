@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Discriminator, Tag, ValidationInfo
+from pydantic import Discriminator, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey
+from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey, FieldCheck
 from airflow_kstream.model.secrets import SecretRef, Value
 
 # No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
@@ -175,8 +175,8 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _without(errors: Callable[[Mapping[str, Value]], Iterator[str]]) -> AfterValidator:
-    """Refuse a conf that has any of these errors."""
+def _without(errors: Callable[[Mapping[str, Value]], Iterator[str]], reserved: Iterable[str]) -> FieldCheck:
+    """Refuse a conf that has any of these errors; that it sets one of the `reserved` can be told by editors, too."""
 
     def checked(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Value]:
         if (info.context or {}).get(PERSISTED):
@@ -185,9 +185,10 @@ def _without(errors: Callable[[Mapping[str, Value]], Iterator[str]]) -> AfterVal
             raise PydanticCustomError("conf", "{wrong}", {"wrong": message})
         return conf
 
-    return AfterValidator(checked)
+    names = "|".join((*map(re.escape, reserved), f"{re.escape(CONTRACT_PREFIX)}.*"))
+    return FieldCheck(checked, {"propertyNames": {"not": {"pattern": f"^({names})$"}}})
 
 
-SparkConf = Annotated[Mapping[ConfKey, ConfValue], _without(stream_conf_errors)]
+SparkConf = Annotated[Mapping[ConfKey, ConfValue], _without(stream_conf_errors, _RESERVED)]
 # For a connection: Airflow encrypts it, so it contains its secrets literally.
-LiteralSparkConf = Annotated[Mapping[ConfKey, Argument], _without(connection_conf_errors)]
+LiteralSparkConf = Annotated[Mapping[ConfKey, Argument], _without(connection_conf_errors, _RESERVED_IN_A_CONNECTION)]

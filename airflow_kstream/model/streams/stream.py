@@ -11,6 +11,7 @@ from pydantic import Field
 
 from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy, require_notifier, require_notifiers
 from airflow_kstream.model.declared import IF_MISSING, read, written
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (
     NO_CHECKPOINT,
     STRICT,
@@ -225,6 +226,12 @@ class StreamSpec:
     def plain_conf(self) -> dict[str, str]:
         """Return the conf without references to secrets: no decision here depends on those."""
         return {key: value for key, value in self.conf.items() if isinstance(value, str)}
+
+
+def require_named_after(name: object, stem: str) -> None:
+    """Check the name in a file of a folder of declarations. Raises InvalidInput: when it is not the file's own."""
+    if name != stem:
+        raise InvalidInput(f"it declares {name!r}; the file's name is the stream's name")
 
 
 # By their mode.

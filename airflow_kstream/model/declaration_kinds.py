@@ -1,0 +1,68 @@
+"""The kinds of files that people write for streams, tickets, leases and tokens, and all faults of one at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from airflow_kstream.model.airflow_options import options_of
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
+from airflow_kstream.model.leases.requests import LeaseDeclaration
+from airflow_kstream.model.secrets import require_no_literals_in
+from airflow_kstream.model.streams.stream import StreamSpec, require_named_after
+from airflow_kstream.model.templates import require_no_templates
+from airflow_kstream.model.yaml_text import read_mapping
+
+_Check = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class DeclarationKind:
+    """A kind of file: what it declares, its own reader, and what is checked of a file that this reader refuses.
+
+    `in_folder` are the further checks of a file that a shipped DAG reads, from its fields and its name without suffix.
+    """
+
+    type: type[Any]
+    read: Callable[[Mapping[str, Any]], Any]
+    raw: Callable[[Mapping[str, Any]], object] = lambda fields: None
+    in_folder: tuple[Callable[[Mapping[str, Any], str], object], ...] = ()
+
+    def faults(self, text: str, stem: str | None = None) -> tuple[str, ...]:
+        """Return every fault of a file, none if it is right; `stem` is its name if a folder of declarations has it."""
+        try:
+            fields = read_mapping(text)
+        except InvalidInput as error:
+            return error.faults
+        checks: list[_Check] = [lambda: self.read(fields), lambda: self.raw(fields)]
+        if stem is not None:
+            checks += [lambda: require_no_templates(fields), *(partial(more, fields, stem) for more in self.in_folder)]
+        # One secret is a fault for the reader, and for the check of the raw fields.
+        return tuple(dict.fromkeys(fault for check in checks for fault in _faults(check)))
+
+
+def _faults(check: _Check) -> Iterator[str]:
+    try:
+        check()
+    except InvalidInput as error:
+        yield from error.faults
+
+
+def _require_its_name(fields: Mapping[str, Any], stem: str) -> None:
+    if "name" in fields:
+        require_named_after(fields["name"], stem)
+
+
+def _require_options(fields: Mapping[str, Any], stem: str) -> None:
+    options_of(fields)
+
+
+STREAMS = DeclarationKind(
+    StreamSpec, StreamSpec.from_mapping, require_no_literals_in, (_require_its_name, _require_options)
+)
+LEASES = DeclarationKind(LeaseDeclaration, LeaseDeclaration.from_mapping)
+TICKETS = DeclarationKind(TicketDeclaration, TicketDeclaration.from_mapping)
+TOKENS = DeclarationKind(TokenDeclaration, TokenDeclaration.from_mapping)
