@@ -12,6 +12,9 @@ from airflow.cli.cli_config import ActionCommand, Arg
 
 def commands() -> list[ActionCommand]:
     """Return what this provider adds to Airflow's command line."""
+    # Airflow's parser leaves alone what follows the first word, and refuses options before it that it does not know.
+    cluster = Arg(("-c", "--cluster"), help="the cluster of the command, unless it names its own")  # type: ignore[no-untyped-call]
+    version = Arg(("--version",), action="store_true", help="print the version, and exit")  # type: ignore[no-untyped-call]
     words = Arg(  # type: ignore[no-untyped-call]
         ("words",), nargs=REMAINDER, metavar="COMMAND", help="as of kstream, such as `streams status orders`"
     )
@@ -22,7 +25,7 @@ def commands() -> list[ActionCommand]:
             description="Runs `kstream COMMAND`: streams, leases, tokens, tickets, state, connection, doctor, triage "
             "or monitoring; each has its --help.",
             func=run,
-            args=(words,),
+            args=(cluster, version, words),
         )
     ]
 
@@ -31,4 +34,5 @@ def run(arguments: Namespace) -> None:
     """Run `kstream` with these words, and exit with its code."""
     from airflow_kstream.cli import main
 
-    main(arguments.words or ["--help"])
+    before = ["--version"] if arguments.version else ["--cluster", arguments.cluster] if arguments.cluster else []
+    main([*before, *arguments.words] if before or arguments.words else ["--help"])

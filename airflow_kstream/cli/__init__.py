@@ -13,9 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from airflow_kstream import __version__
-from airflow_kstream.cli.output import complain, forget_unusable_sizes, forgiving_output, say
+from airflow_kstream.cli.output import complain, forget_unusable_sizes, forgiving_output, note, say
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.printable import printable_words
 
 _COMMANDS = {
     "streams": "airflow_kstream.cli.streams:app",
@@ -34,6 +33,7 @@ _OF_A_CHECKOUT = {
     "up": "airflow_kstream.demo.cli:up",
 }
 _FAILED, _WRONG_INPUT, _INTERRUPTED = 1, 2, 130
+_CLUSTER = "--cluster"
 # ClickException, which Typer has as its own or as Click's, depending on its version.
 _WRONG_USAGE: Any = typer.BadParameter.__mro__[2]
 
@@ -42,7 +42,17 @@ class _Interrupted(Exception):
     """Ctrl-C, told apart from a command that ends with 130 by itself."""
 
 
-class _Commands(TyperGroup):
+class _Group(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, and hand it the --cluster that stands before it: one that stands behind comes later, and
+        wins. A command that talks to no cluster needs none."""
+        name, command, words = super().resolve_command(ctx, args)
+        cluster = ctx.find_root().params.get("cluster_name")
+        takes_it = command and any(_CLUSTER in param.opts for param in command.params)
+        return name, command, [_CLUSTER, cluster, *words] if cluster is not None and takes_it else words
+
+
+class _Commands(_Group):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -100,7 +110,7 @@ def _app(word: str) -> typer.Typer:
         module, _, attribute = found[name].partition(":")
         command = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, cls=_Group)
         else:
             app.command(name=name)(command)
     return app
@@ -116,14 +126,18 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version, and exit.")
     ] = False,
+    cluster_name: Annotated[
+        str | None,
+        typer.Option(_CLUSTER, "-c", help="The cluster of the command that follows, unless it names its own."),
+    ] = None,
 ) -> None:
     """Take the options that come before the command."""
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        words = sys.argv[1:] if argv is None else argv
-        return _app(next(iter(words), ""))(args=words, prog_name="kstream", standalone_mode=False) or 0
+        words = _with_help(list(sys.argv[1:] if argv is None else argv))
+        return _app(_command_in(words))(args=words, prog_name="kstream", standalone_mode=False) or 0
     except _WRONG_USAGE as error:
         return _refuse_usage(error)
     except KstreamError as error:
@@ -140,6 +154,22 @@ def _run(argv: Sequence[str] | None) -> int:
         return _FAILED
 
 
+def _with_help(words: list[str]) -> list[str]:
+    """Read `help streams` as `streams --help`."""
+    return [*words[1:], "--help"] if words[:1] == ["help"] else words
+
+
+def _command_in(words: Sequence[str]) -> str:
+    """Return the first word that is neither an option of the root nor its value."""
+    rest = iter(words)
+    for word in rest:
+        if word in {_CLUSTER, "-c"}:
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
+
+
 def _refuse(error: KstreamError) -> int:
     """Print an error of ours. Nobody expects a typing error to go away by itself: it gets no advice about retries."""
     if not isinstance(error, InvalidInput):
@@ -150,11 +180,10 @@ def _refuse(error: KstreamError) -> int:
 
 
 def _refuse_usage(error: Any) -> int:
-    """Show the error as Typer does, but with escapes: it quotes the command line."""
-    # Imported late: it reads the widths that `main` has cleaned up.
-    from typer.rich_utils import rich_format_error
-
-    message = printable_words(error.format_message())
-    error.format_message = lambda: message
-    rich_format_error(error)
-    return int(error.exit_code)
+    """Print a word that is wrong as any other error, and how the command is used."""
+    # Without a command, its help is printed already. Typer has this class as its own or as Click's.
+    if type(error).__name__ != "NoArgsIsHelpError":
+        complain(error.format_message().rstrip("."))
+        if context := getattr(error, "ctx", None):
+            note(f"{' '.join(context.get_usage().split())}; {context.command_path} --help tells more")
+    return _WRONG_INPUT

@@ -19,7 +19,7 @@ from airflow_kstream.views.doctor import command_lines, probes_table
 SpecFiles = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[SPEC.yaml]...",
+        metavar="SPEC.yaml",
         help="Declarations whose users also create files in state_dir.",
         exists=True,
         dir_okay=False,
@@ -32,7 +32,7 @@ Make = Annotated[
 NeedyFiles = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[SPEC.yaml]...", help="Declarations; without any, those of its streams.", exists=True, dir_okay=False
+        metavar="SPEC.yaml", help="Declarations; without any, those of its streams.", exists=True, dir_okay=False
     ),
 ]
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, print_json, show
-from airflow_kstream.cli.stream_options import SparkSubmit
+from airflow_kstream.cli.stream_options import SparkSubmit, checked_application, checked_name
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
@@ -25,16 +25,22 @@ from airflow_kstream.views.doctor import checks_table, findings_table, lines_of_
 _FAILED = 1
 _HTML_WIDTH = 200
 
-StreamOption = Annotated[str, typer.Option("--stream", help="Only this stream, and the cluster.")]
+StreamOption = Annotated[
+    str, typer.Option("--stream", metavar="NAME", callback=checked_name, help="Only this stream, and the cluster.")
+]
 ApplicationOption = Annotated[
     str,
     typer.Option(
-        "--application-id", help="Only this YARN application, also one that kstream does not manage, and the cluster."
+        "--application-id",
+        metavar="APPLICATION",
+        callback=checked_application,
+        help="Only this YARN application, also one that kstream does not manage, and the cluster.",
     ),
 ]
 HtmlOption = Annotated[bool, typer.Option("--html", help="Print an HTML page.")]
 BaselineOption = Annotated[
-    Path | None, typer.Option(help="A YAML file of accepted findings: who accepted each, why, and until when.")
+    Path | None,
+    typer.Option(metavar="FILE", help="A YAML file of accepted findings: who accepted each, why, and until when."),
 ]
 ListOption = Annotated[bool, typer.Option("--list", help="Print the checks and their sources; asks no server.")]
 
@@ -91,7 +97,7 @@ def _html(report: DoctorReport) -> str:
 
 def _require_one_way(cluster: str, stream: str, application_id: str, *, as_json: bool, as_html: bool) -> None:
     if not cluster:
-        raise InvalidInput("--cluster is missing")
+        raise InvalidInput("--cluster is missing, and KSTREAM_CLUSTER is not set; only --list needs none")
     if stream and application_id:
         raise InvalidInput("--stream and --application-id are both given; allowed is one of them")
     if as_json and as_html:

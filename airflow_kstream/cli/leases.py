@@ -97,7 +97,6 @@ class ProgressDisplay:
 
 
 app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
-add_declarations(app, LEASES)
 
 _SOMETHING_LEFT = 1
 # One command may recover thousands; --json prints them all.
@@ -305,3 +304,6 @@ def _note_unreadable(unreadable: Mapping[str, str]) -> None:
 def _note_about_names(line: str) -> None:
     # A path may hold a line break, and may look like another line of ours.
     note(printable(line))
+
+
+add_declarations(app, LEASES)

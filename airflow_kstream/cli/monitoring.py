@@ -12,7 +12,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.monitoring import NAMES, text_of
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Where to write the files; it is made if it is missing.")
+    Path,
+    typer.Argument(metavar="FOLDER", file_okay=False, help="Where to write the files; it is made if it is missing."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there and differ.")]
 

@@ -98,6 +98,12 @@ def forget_unusable_sizes() -> None:
             del os.environ[name]
 
 
+def is_read() -> bool:
+    """Return False once standard output takes nothing any longer, as after the end of `| head`."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return not (isinstance(raw, ForgivingFile) and raw.error)
+
+
 class ForgivingFile(io.RawIOBase):
     """A descriptor that accepts everything; `error` is the reason why it stopped writing, None while it writes."""
 

@@ -54,9 +54,14 @@ def unfreeze(cluster_name: ClusterOption, reason: WhyLifted = "") -> None:
 
 def note_freeze(session: ClusterSession) -> None:
     """Tell beside the result that the cluster is frozen, if it is."""
+    if frozen := frozen_words(session):
+        note(frozen)
+
+
+def frozen_words(session: ClusterSession) -> str:
+    """Return that the cluster is frozen, if it is; else nothing."""
     frozen = FreezeStore(session).newest()
-    if frozen.holds(session.hdfs.now()):
-        note(f"every stream of {_covered(session)} is {frozen}")
+    return f"every stream of {_covered(session)} is {frozen}" if frozen.holds(session.hdfs.now()) else ""
 
 
 def require_despite_freeze(run: StreamRun, *, despite_freeze: bool, tried: str) -> None:

@@ -9,17 +9,51 @@ from typing import Annotated
 import typer
 
 from airflow_kstream.cli.clusters import is_file, spark_defaults
-from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.clients.local.regular_files import read_text, require_there
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import is_application_id, require_application_id, require_stream_name
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.spark.engines import engine_of
 
-Name = Annotated[str, typer.Argument(help="The stream's name.")]
-NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name; all of them without it.")]
-SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
-ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to adopt.")]
+
+def checked_name(name: str) -> str:
+    """Return the name. Raises InvalidInput: when no stream can have it, which needs no server."""
+    if name:
+        require_stream_name(name)
+    return name
+
+
+def checked_application(application_id: str) -> str:
+    """Return the id. Raises InvalidInput: when no application can have it."""
+    if application_id:
+        require_application_id(application_id)
+    return application_id
+
+
+def checked_target(target: str) -> str:
+    """Return an application's id or a path. Raises InvalidInput: when it is neither."""
+    if not is_application_id(target):
+        if target.startswith("application_") and not Path(target).exists():
+            require_application_id(target)
+        require_there(Path(target))
+    return target
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", callback=checked_name, help="The stream's name.")]
+NameOrAll = Annotated[
+    str, typer.Argument(metavar="NAME", callback=checked_name, help="The stream's name; all of them without it.")
+]
+SpecFile = Annotated[
+    Path, typer.Argument(metavar="SPEC.yaml", help="A YAML file with one stream.", exists=True, dir_okay=False)
+]
+ApplicationId = Annotated[
+    str,
+    typer.Option(
+        "--application-id", metavar="APPLICATION", callback=checked_application, help="The YARN application to adopt."
+    ),
+]
 OfUser = Annotated[
     str,
     typer.Option("--of-user", metavar="USER", help="Adopt it although it runs as this user instead of the stream's."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, is_file, opened
 from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.lease_options import duration
-from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.cli.output import JsonOption, note, print_json, say
 from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_despite_freeze, unfreeze
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
@@ -21,7 +21,6 @@ from airflow_kstream.cli.stream_options import (
     HandOverTo,
     LookFor,
     Name,
-    NameOrAll,
     NeverSubmitted,
     Now,
     OfUser,
@@ -31,6 +30,7 @@ from airflow_kstream.cli.stream_options import (
     SpecFile,
     read_spec,
 )
+from airflow_kstream.cli.stream_status import status
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import STREAMS
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
@@ -41,15 +41,12 @@ from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints, require_available
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
-from airflow_kstream.supervise.streams.look.status import standing
-from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
     KnownSpec,
@@ -65,9 +62,8 @@ from airflow_kstream.supervise.streams.orders.hand_over import hand_over_facts, 
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 from airflow_kstream.supervise.streams.restart.dry_run import explain
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.views.streams import evidence_lines, streams_table
+from airflow_kstream.views.streams import evidence_lines
 
-_UNREAD = 1
 _FIRST_WORD = (
     "For a stream that was never submitted, pass --never-submitted to `stop` or `hold`; "
     "`kstream streams reconcile` submits it from its declaration"
@@ -76,31 +72,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze, evidence.",
 )
-app.command()(freeze)
-app.command()(unfreeze)
-add_declarations(app, STREAMS)
-
-
-@app.command()
-def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOption = False) -> None:
-    """Show a stream, or every stream of this state_dir: application, heartbeat, last commit, time to the horizon.
-
-    The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
-    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
-    says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. What the doctor
-    expects for a stream is shown with its date; `kstream doctor` has the fixes. A stream that runs and has no folder is
-    shown with what a person may do. What strangers wrote in a stream's folder counts for nothing, and is named with
-    their names on HDFS. Exit 1 if nothing could be read of a stream.
-    """
-    with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        note_freeze(session)
-        verdicts = _with_foretold(session, standing(session, name), name)
-    if as_json:
-        print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})
-    else:
-        show(streams_table(verdicts))
-    if any(verdict.unread for verdict in verdicts.values()):
-        raise typer.Exit(_UNREAD)
+app.command()(status)
 
 
 @app.command()
@@ -328,17 +300,6 @@ def _say_first_step(run: StreamRun) -> None:
         say(f"{line} (on_change: {run.spec.on_change})")
 
 
-def _with_foretold(session: ClusterSession, verdicts: Mapping[str, Verdict], name: str) -> Mapping[str, Verdict]:
-    """Add what the doctor expects, unless servers are away, which would make everybody wait once more."""
-    if any(verdict.shared for verdict in verdicts.values()):
-        return verdicts
-    foretold = foretell(session, name)
-    return {
-        each: replace(verdict, credentials=replace(verdict.credentials, foretold=foretold.get(each, ())))
-        for each, verdict in verdicts.items()
-    }
-
-
 def _reconcile(run: StreamRun) -> None:
     _conclude(run, Reconciler(run, tell=say).run(), tried=f"reconcile {run.spec.name}")
 
@@ -390,3 +351,9 @@ def _opened(client: Client, name: str, spec_of: SpecOf) -> Iterator[StreamRun]:
     """Open a stream by its name, as `open_by_name` does."""
     with opened(client.cluster_name) as cluster, open_by_name(cluster, name, note, spec_of) as (session, known):
         yield StreamRun(session, known.spec, client.engine(known.spec), declared=known.submittable)
+
+
+# Help lists commands in this order.
+app.command()(freeze)
+app.command()(unfreeze)
+add_declarations(app, STREAMS)

@@ -15,11 +15,12 @@ from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.local.regular_files import require_there
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import TICKETS
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
-from airflow_kstream.model.kerberos.ticket import TicketCache
+from airflow_kstream.model.kerberos.ticket import CacheKind, TicketCache, split_cache_name
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
@@ -116,7 +117,6 @@ def _owner(keytab: Path) -> str:
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew, show; their keytabs: check.")
 app.command()(check)
-add_declarations(app, TICKETS)
 
 Principals = Annotated[
     list[str] | None, typer.Option("--principal", "-p", help="Only this principal's ticket. Can be repeated.")
@@ -180,8 +180,9 @@ def renew(
 def show_(cache: Cache, as_json: JsonOption = False) -> None:
     """Show every ticket of a cache, or of each cache in a folder: its service, times and key. Needs no cluster.
 
-    Exit 1 if there is no cache, or one that can't be read or has no ticket in it.
+    Exit 1 if a folder has no cache, or one can't be read or has no ticket in it; 2 if there is no such path.
     """
+    _require_there(cache)
     caches = list(_caches(cache))
     now = datetime.now(UTC)
     if as_json:
@@ -191,6 +192,13 @@ def show_(cache: Cache, as_json: JsonOption = False) -> None:
             show(ticket_views.cache_view(read, now))
     if not all(isinstance(read, TicketCache) and read.tickets for read in caches):
         raise typer.Exit(_ALERT)
+
+
+def _require_there(cache: str) -> None:
+    kind, rest = split_cache_name(cache)
+    if kind in {CacheKind.FILE, CacheKind.DIR}:
+        # A member of a collection, as libkrb5 names it: DIR::/folder/tktabc.
+        require_there(Path(rest.removeprefix(":")))
 
 
 def _caches(cache: str) -> Iterator[TicketCache | KstreamError]:
@@ -223,3 +231,6 @@ def _only(kept: tuple[ManagedTicket, ...], principals: list[str]) -> tuple[Manag
         declared = ", ".join(sorted(known))
         raise InvalidInput(f"--principal {', '.join(unknown)} is not declared; it has {declared}")
     return tuple(ticket for ticket in kept if not principals or ticket.principal in principals)
+
+
+add_declarations(app, TICKETS)

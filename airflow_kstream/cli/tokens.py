@@ -4,7 +4,6 @@ tokens from a ResourceManager's logs.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.declarations import add_declarations
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.cli.stream_options import checked_application, checked_target
 from airflow_kstream.cli.triage import Html, TimeZone
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
@@ -24,7 +24,7 @@ from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import TOKENS
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.fields import SPARK_BINARIES
+from airflow_kstream.model.fields import SPARK_BINARIES, is_application_id
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
@@ -68,16 +68,25 @@ def history(
 
 app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, history, renew, cancel, push.")
 app.command()(history)
-add_declarations(app, TOKENS)
 
 # `cancel` and `push` read no environment variable: their caller must name the cluster.
 ExplicitCluster = Annotated[
     str, typer.Option("--cluster", "-c", help="As for other commands, but never from KSTREAM_CLUSTER.")
 ]
 FileOrApplication = Annotated[
-    str, typer.Argument(metavar="FILE|APPLICATION", help="A credentials file, or application_1_0001.")
+    str,
+    typer.Argument(
+        metavar="FILE|APPLICATION",
+        callback=checked_target,
+        help="A credentials file, or an application's id, such as application_1700000000000_0001.",
+    ),
 ]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A credentials file, or a text file with one URL string.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", exists=True, dir_okay=False, help="A credentials file, or a text file with one URL string."
+    ),
+]
 Alias = Annotated[
     str | None, typer.Option(help="The token's alias; needed if the file holds several tokens from NameNodes.")
 ]
@@ -90,7 +99,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print which token it wo
 
 # After a failure of a push that is repeated.
 _RETRY_SECONDS = 60.0
-_APPLICATION = re.compile(r"application_\d+_\d+")
 
 
 @app.command(name="show")
@@ -101,7 +109,7 @@ def show_(target: FileOrApplication, cluster_name: ClusterOption = "", as_json: 
     application's tokens can't be seen from outside: for one, this shows what its stream's claim and the cluster's
     lifetimes tell.
     """
-    if _APPLICATION.fullmatch(target):
+    if is_application_id(target):
         _show_application(target, cluster_name, as_json=as_json)
     else:
         _show_file(Path(target), cluster_name, as_json=as_json)
@@ -147,7 +155,10 @@ def cancel(
 @app.command()
 def push(
     cluster_name: ExplicitCluster,
-    application_id: Annotated[str, typer.Option(help="The running Spark application: application_1_0001.")],
+    application_id: Annotated[
+        str,
+        typer.Option(metavar="APPLICATION", callback=checked_application, help="The running Spark application's id."),
+    ],
     principal: Principal = None,
     keytab: Keytab = None,
     ticket_cache: TicketCache = None,
@@ -260,3 +271,6 @@ def _identity(principal: str | None, keytab: str | None, ticket_cache: str | Non
     if (principal is None) != (keytab is None and ticket_cache is None):
         raise InvalidInput("--as needs --keytab or --ticket-cache, and these need --as")
     return Identity(principal, keytab, ticket_cache) if principal else None
+
+
+add_declarations(app, TOKENS)

@@ -9,6 +9,7 @@ import typer
 
 from airflow_kstream.cli.clusters import CLUSTER_OPTION, opened
 from airflow_kstream.cli.output import JsonOption, print_json, say
+from airflow_kstream.cli.stream_options import checked_target
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_application_id
@@ -23,13 +24,23 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="APPLICATION|PATH",
+        callback=checked_target,
         help="An application of --cluster; or a log or a folder of logs of this host, compressed or not.",
     ),
 ]
+
+
+def _not_there(path: Path | None) -> Path | None:
+    """Return the path. Raises InvalidInput: when something is there, which a page must not replace."""
+    if path is not None and path.exists():
+        raise InvalidInput(f"--html: {path} exists already")
+    return path
+
+
 OptionalCluster = Annotated[str | None, CLUSTER_OPTION]
 Signatures = Annotated[
     list[Path] | None,
-    typer.Option("--signatures", help="A YAML file with signatures of your own. Can be repeated."),
+    typer.Option("--signatures", metavar="FILE", help="A YAML file with signatures of your own. Can be repeated."),
 ]
 TimeZone = Annotated[
     str | None,
@@ -41,7 +52,12 @@ Spark = Annotated[
 ]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", help="Also write a page with the timeline drawn. The path must not exist yet."),
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        callback=_not_there,
+        help="Also write a page with the timeline drawn. The path must not exist yet.",
+    ),
 ]
 
 _UNKNOWN = 1

@@ -40,7 +40,7 @@ _TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket l
 _TicketRenew = Annotated[str, typer.Option(help="How long renewals can extend a Kerberos ticket.")]
 _Name = Annotated[str, typer.Argument(metavar="DAEMON", help="As `status` names it: kdc, nn1, datanode ...")]
 _Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Without its realm.")]
-_Words = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="For instance: dfs -ls /")]
+_Words = Annotated[list[str], typer.Argument(metavar="COMMAND", help="For instance: dfs -ls /")]
 _As = Annotated[str, typer.Option("--as", help="The principal, without its realm.")]
 _DEFAULT_ROOT = Path("kstream-minicluster")
 _CLUSTER_FILE = "cluster.yaml"

@@ -33,6 +33,7 @@ _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
 _CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/.*)")
 _STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _OF_A_STREAM = "1 to 50 of a-z, 0-9 and -, no - at the ends"
+_AN_APPLICATION = "application_1700000000000_0001"
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
 _MEMORY = re.compile(r"[1-9][0-9]{0,8}([bB]|[kKmMgGtTpP][bB]?)?")
@@ -87,6 +88,12 @@ def is_stream_name(text: str) -> bool:
 
 def is_application_id(text: str) -> bool:
     return _APPLICATION.fullmatch(text) is not None
+
+
+def require_application_id(text: str) -> None:
+    """Raises InvalidInput: when no application of YARN can have this id."""
+    if not is_application_id(text):
+        raise InvalidInput(f"{text} is not the id of an application; one looks like {_AN_APPLICATION}")
 
 
 def require_stream_name(text: str) -> None:
@@ -288,9 +295,7 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it", pattern="^/")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
 StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM, pattern=whole(_STREAM))]
-ApplicationId = Annotated[
-    str, must(is_application_id, "like application_1700000000000_0001", pattern=whole(_APPLICATION))
-]
+ApplicationId = Annotated[str, must(is_application_id, f"like {_AN_APPLICATION}", pattern=whole(_APPLICATION))]
 # YAML's 8 and true are text to a job.
 _Scalar = BeforeValidator(_written_scalar, json_schema_input_type=str | float | bool)
 Memory = Annotated[

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.plan import Obstacle, Phase, Settled
+from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.supervise.streams.folder.run import named
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport
@@ -26,15 +27,27 @@ _HEADINGS, _FORETOLD = ("stream", "generation", "state", "last commit", "horizon
 _SAYS_OF_LOGS = ("(rm-privileges)", "(rm-proxyuser)")
 
 
-def streams_table(verdicts: Mapping[str, Verdict]) -> Table:
-    """Return a row for each stream, by name; what the doctor expects is a column if it expects anything."""
+def streams_table(verdicts: Mapping[str, Verdict], *, by_trouble: bool = False) -> Table:
+    """Return a row for each stream, by name, or those in trouble first: a screen may be too small for all.
+
+    What the doctor expects is a column if it expects anything.
+    """
     shown = any(verdict.credentials.foretold for verdict in verdicts.values())
     rows = table(*_HEADINGS, *([_FORETOLD] if shown else []))
-    for stream, verdict in sorted(verdicts.items()):
+    for stream, verdict in sorted(verdicts.items(), key=lambda pair: (by_trouble and _is_well(pair[1]), pair[0])):
         foretold = [cell(*verdict.credentials.foretold, style="yellow")] if shown else []
         number = str(verdict.generation or "")
         add(rows, stream, number, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
     return rows
+
+
+def _is_well(verdict: Verdict) -> bool:
+    """Return whether nothing of it is for a person to look at: it makes progress, or rests as a person wants it to."""
+    if verdict.step is None or verdict.past.blocked or verdict.credentials.foretold:
+        return False
+    if not verdict.lives:
+        return isinstance(verdict.step, Settled) and verdict.step.phase in {Phase.HELD, Phase.STOPPED}
+    return verdict.progress.pulse in {Pulse.HEALTHY, Pulse.IDLE, None}
 
 
 def _state(verdict: Verdict) -> str:

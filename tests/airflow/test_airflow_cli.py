@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,6 +43,9 @@ def airflow(*words: str) -> None:
         ("streams", "plan", "/nowhere/orders.yaml", "--cluster", "/nowhere/cluster.yaml"),
         ("leases", "list", "relative", "--cluster", "/nowhere/cluster.yaml"),
         ("streams", "no-such-command"),
+        ("--cluster", "/nowhere/cluster.yaml", "streams", "status"),
+        ("-c", "/nowhere/a.yaml", "streams", "status", "-c", "/nowhere/b.yaml"),
+        ("--version",),
     ],
     ids=" ".join,
 )
@@ -51,6 +55,14 @@ def test_both_say_the_same_and_end_with_the_same_code(
     own = said(lambda: main(list(words)))
     assert said(lambda: airflow(*words)) == own
     assert own[1] or own[2]
+
+
+def test_airflows_own_help_names_each_group(said: Callable[[Callable[[], object]], Said]) -> None:
+    code, printed, _ = said(lambda: airflow("--help"))
+    _, _, named = printed.partition("Runs `kstream COMMAND`:")
+    of_a_checkout = {"minicluster", "demo", "up"}
+    assert not code
+    assert commands().keys() - of_a_checkout - set(re.findall(r"\w+", named)) == set()
 
 
 def test_without_a_command_it_says_which_there_are(said: Callable[[Callable[[], object]], Said]) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_kstream.cli import state, stream_freeze, streams
+from airflow_kstream.cli import state, stream_freeze, stream_status, streams
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -29,7 +29,7 @@ def served(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
         same = (identity.principal, identity.do_as) == (logged_in.principal, logged_in.do_as)
         yield life.run.session if same else Tenant(life).session(identity)
 
-    for module in (acting, declared_copies, state, stream_freeze, streams):
+    for module in (acting, declared_copies, state, stream_freeze, stream_status, streams):
         # A command is given words alone, and a run the stream's own session: it opens another one itself.
         monkeypatch.setattr(module, "open_session", open_session)
     for module in (freeze_warnings, status):

@@ -42,6 +42,16 @@ def require_readable(path: Path) -> None:
         raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
 
 
+def require_there(path: Path) -> None:
+    """Raises InvalidInput: when there is no such file or folder. One that can't be looked at may be there."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
+    except OSError:
+        return
+
+
 def real_path(path: str) -> str:
     """Return where a path leads on this host, once its symlinks and '..' are followed; what is missing, as it is.
 

@@ -15,6 +15,9 @@ BELL = "\x07"
 C1 = "\x9b31m"
 BYTES = "\udcff\udcfe"
 WRONG, FAILED = 2, 1
+AN_ID = "application_1700000000000_0001"
+# Without a command, a group prints its help.
+HELP = "streams"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Case:
 
 
 CASES = (
-    Case("streams", WRONG, "Usage"),
+    Case(HELP, WRONG, "Usage"),
     Case("streams status", WRONG, "Missing option '--cluster'"),
     Case(f"{ESC}", WRONG, r"No such command"),
     Case(f"streams {ESC}", WRONG, r"No such command"),
@@ -90,16 +93,30 @@ CASES = (
     Case("tickets check CLUSTER --principal a@EXAMPLE.COM", WRONG, "--principal needs --keytab"),
     Case("tickets show", WRONG, "CACHE"),
     Case("tickets show FOLDER", FAILED, "there is no ticket cache in it"),
-    Case("tickets show /nope", FAILED, "there is no such file"),
-    Case(f"tickets show /{ESC}", FAILED, r"/\x1b[2J: there is no such file"),
+    Case("tickets show /nope", WRONG, "/nope can't be read: No such file"),
+    Case("tickets show DIR:/nope", WRONG, "/nope can't be read: No such file"),
+    Case(f"tickets show /{ESC}", WRONG, r"/\x1b[2J can't be read: No such file"),
     Case(f"tickets show {ESC}:x", WRONG, r"\x1b[2J"),
-    Case("tokens show /nope", FAILED, "/nope"),
+    Case("tokens show /nope", WRONG, "/nope"),
     Case("tokens show FOLDER", WRONG, "FOLDER"),
-    Case(f"tokens show /{ESC}", FAILED, r"/\x1b[2J"),
+    Case(f"tokens show /{ESC}", WRONG, r"/\x1b[2J"),
+    Case("tokens show application_1", WRONG, f"one looks like {AN_ID}"),
+    Case("triage application_17", WRONG, f"one looks like {AN_ID}"),
+    Case("triage /nope", WRONG, "/nope can't be read: No such file"),
+    Case("triage /etc/hosts --html /etc/hosts", WRONG, "/etc/hosts exists already"),
+    Case("doctor", WRONG, "KSTREAM_CLUSTER is not set"),
+    Case("doctor CLUSTER --application-id 17", WRONG, f"one looks like {AN_ID}"),
+    Case("doctor CLUSTER --stream a.b", WRONG, "allowed is 1 to 50 of a-z"),
+    Case("streams status CLUSTER a.b", WRONG, "allowed is 1 to 50 of a-z"),
+    Case(f"streams status CLUSTER {ESC}", WRONG, "allowed is 1 to 50 of a-z"),
+    Case("streams status CLUSTER --watch --json", WRONG, "--watch and --json are both given"),
+    Case("streams adopt CLUSTER /etc/hosts --application-id 17", WRONG, f"one looks like {AN_ID}"),
+    Case("tokens push CLUSTER --application-id 17", WRONG, f"one looks like {AN_ID}"),
+    Case("monitoring /etc/hosts", WRONG, "/etc/hosts"),
     Case("tokens show application_1_0001", WRONG, "can only be looked up with --cluster"),
-    Case("tokens renew CLUSTER /nope", FAILED, "/nope"),
-    Case("tokens renew CLUSTER /nope --as a@EXAMPLE.COM", WRONG, "--as needs --keytab"),
-    Case("tokens cancel /nope", WRONG, "--cluster"),
+    Case("tokens renew CLUSTER /nope", WRONG, "/nope"),
+    Case("tokens renew CLUSTER /etc/hosts --as a@EXAMPLE.COM", WRONG, "--as needs --keytab"),
+    Case("tokens cancel /etc/hosts", WRONG, "--cluster"),
 )
 
 
@@ -125,6 +142,7 @@ def test_wrong_words_are_refused_clearly(
     printed = capsys.readouterr()
     words = f"{printed.err}{printed.out}"
     assert code == case.code
+    assert printed.err.startswith("" if case.words == HELP else "kstream: ")
     assert case.expected.replace("FOLDER", str(folder)) in words
     assert not {character for character in words if not character.isprintable()} - {"\n"}
 

@@ -12,6 +12,7 @@ import pytest
 from airflow_kstream.model.clusters.authors import ALL_STREAMS, FolderKind, folder_name, order_name
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
+from airflow_kstream.supervise.streams.look.status import StandingLook
 from airflow_kstream.supervise.streams.look.watch import Watch
 from tests.simulated.fixtures import lived
 from tests.simulated.folders import keep_copy
@@ -126,6 +127,26 @@ def test_what_changed_is_asked_once_and_for_one_stream(fleet: Fleet) -> None:
     assert orders.pop(("list", folder)) == 1
     assert set(orders) <= {(request, newest) for request in ("read", "status")}
     assert outside(fleet.round(), fleet) == {("list", PLACE): 1, ("applications", "kstream"): 1}
+
+
+def test_watching_the_status_costs_no_look_more_than_a_single_one(fleet: Fleet) -> None:
+    """Of a thousand streams, the second look asks for what may have changed alone."""
+
+    def standing(again: bool) -> StandingLook:
+        session, engine = session_of(fleet.hdfs, fleet.yarn), fleet.life.engine
+        return StandingLook(session, again, Watch(session, lambda spec: engine, again=again))
+
+    def cost(standing: StandingLook) -> int:
+        asked: Asked = Counter()
+        for server in (fleet.hdfs, fleet.yarn):
+            server.at_request = lambda request, about: asked.update([(request, about)])
+        assert set(standing.look()) == set(fleet.names)
+        fleet.hdfs.clock.sleep(15)
+        return asked.total()
+
+    single, watching = cost(standing(again=False)), standing(again=True)
+    assert cost(watching) == single
+    assert max(cost(watching) for _ in range(3)) < single / 2
 
 
 def test_twice_as_many_streams_cost_twice_their_own_requests_and_no_more() -> None:

@@ -73,3 +73,21 @@ def test_the_horizon_of_a_held_stream_says_that_nobody_restarts_it(remaining: ti
     printed = " ".join(shown(step=held, why="", lives=True, credentials=credentials).split())
     assert words in printed
     assert "pushed" not in printed
+
+
+def test_streams_in_trouble_may_come_first() -> None:
+    runs, rests = Settled(Phase.RUNNING, "it runs"), Settled(Phase.HELD, "it is held")
+    progress = {pulse: ProgressVerdict(Heartbeat(pulse, timedelta(), "")) for pulse in Pulse}
+    verdicts = {
+        "a-runs": Verdict(runs, "", lives=True, progress=progress[Pulse.HEALTHY]),
+        "b-rests": Verdict(rests, ""),
+        "c-hangs": Verdict(runs, "", lives=True, progress=progress[Pulse.STALLED]),
+        "d-ended": Verdict(Settled(Phase.ENDED, "it ended"), ""),
+        "e-unknown": Verdict(None, "nobody answers"),
+        "f-waits": Verdict(runs, "", lives=True, progress=progress[Pulse.IDLE]),
+    }
+    by_trouble, by_name = (
+        [str(name) for name in streams_table(verdicts, by_trouble=first).columns[0].cells] for first in (True, False)
+    )
+    assert by_trouble == ["c-hangs", "d-ended", "e-unknown", "a-runs", "b-rests", "f-waits"]
+    assert by_name == sorted(verdicts)

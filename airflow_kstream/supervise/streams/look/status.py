@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
@@ -18,15 +19,37 @@ from airflow_kstream.supervise.streams.look.watch import Watch
 _MOST_LOGS = 20
 
 
+@dataclass
+class StandingLook:
+    """Looks at the streams of a state_dir: once, or `again` and again, which remembers what does not change."""
+
+    session: ClusterSession
+    again: bool = False
+    _watch: Watch | None = None
+
+    def look(self, name: str = "") -> Mapping[str, Verdict]:
+        """Return a verdict for the stream of this name, or for all of them without one.
+
+        A stream that runs and has no folder has lost it: the verdict is not a conclusion, and says what a person may
+        do. To find those costs one listing of applications, however many streams there are.
+
+        Raises NotFound: when there is no such stream, or neither a state_dir nor anything that runs. Raises
+        Unavailable: when no stream has a folder, and what runs can't be seen.
+        """
+        wanted, lost = _wanted(self.session, name)
+        if self._watch is None:
+            self._watch = Watch(self.session, again=self.again, reads_logs=len(wanted) <= _MOST_LOGS)
+        seen = self._watch.round([stream for stream in wanted if stream not in lost])
+        return {**seen, **{stream: verdict for stream, verdict in lost.items() if stream in wanted}}
+
+
 def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
-    """Return a verdict for the stream of this name, or for all of them without one.
+    """Look once. Raises as `StandingLook.look`."""
+    return StandingLook(session).look(name)
 
-    A stream that runs and has no folder has lost it: the verdict is not a conclusion, and says what a person may do. To
-    find those costs one listing of applications, however many streams there are.
 
-    Raises NotFound: when there is no such stream, or neither a state_dir nor anything that runs. Raises
-    Unavailable: when no stream has a folder, and what runs can't be seen.
-    """
+def _wanted(session: ClusterSession, name: str) -> tuple[tuple[str, ...], Mapping[str, Verdict]]:
+    """Return the names of the streams to look at, and verdicts on those that have lost their folders."""
     doubt: KstreamError | None = None
     running: Mapping[str, Numbered] = {}
     try:
@@ -42,10 +65,7 @@ def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
         names = (*names, name)
     if name and name not in {*names, *lost}:
         raise no_such_stream(session, name, {*names, *lost}, tried=f"look at stream {name}")
-    wanted = {name} if name else {*names, *lost}
-    watch = Watch(session, reads_logs=len(wanted) <= _MOST_LOGS)
-    seen = watch.round([stream for stream in names if stream in wanted])
-    return {**seen, **{stream: verdict for stream, verdict in lost.items() if stream in wanted}}
+    return (name,) if name else (*names, *lost), lost
 
 
 def _running(session: ClusterSession) -> Mapping[str, Numbered]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from airflow_kstream.cli import main, stream_options, streams
+from airflow_kstream.cli import main, stream_options, stream_status
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import Unavailable
@@ -85,7 +86,7 @@ def at_first(
     # Declarations name no engine, and Spark's is the only one that is shipped.
     monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
     # A doctor asks servers that are not simulated here.
-    monkeypatch.setattr(streams, "foretell", lambda session, name: line.foretold)
+    monkeypatch.setattr(stream_status, "foretell", lambda session, name: line.foretold)
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
 
@@ -526,3 +527,45 @@ def test_a_dry_run_names_the_tokens_whose_end_nobody_counts(kstream: CommandLine
     code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
     assert (code, kstream.generations) == (0, [True])
     assert any(line.startswith("its conf names a vault") for line in lines)
+
+
+def until_interrupted(life: Life, looks: int, away: Collection[int] = ()) -> None:
+    """Let so many looks at the streams end, 15 s apart, and press Ctrl-C in the next; nobody answers the `away`."""
+    began = life.clock.now()
+
+    def at_request(request: str, about: str) -> None:
+        number = (life.clock.now() - began) // timedelta(seconds=15) + 1
+        if number > looks:
+            raise KeyboardInterrupt
+        if number in away:
+            raise Unavailable("connection refused", tried=f"ask for {about}")
+
+    life.hdfs.at_request = life.yarn.at_request = at_request
+
+
+def test_watching_prints_the_time_and_a_table_at_each_look_until_ctrl_c(kstream: CommandLine) -> None:
+    until_interrupted(kstream.life, looks=3)
+    code, lines = kstream.run("status", "--watch", name="")
+    assert code == 0
+    assert len([line for line in lines if re.fullmatch(r"20\S+ \S+ UTC", line)]) == 3
+    assert len([line for line in lines if "orders" in line and "is RUNNING" in line]) == 3
+
+
+def test_servers_that_are_away_are_shown_and_end_no_watching(kstream: CommandLine) -> None:
+    until_interrupted(kstream.life, looks=4, away=(1, 3))
+    code, lines = kstream.run("status", "--watch", name="")
+    shown = [line for line in lines if re.search("refused|nothing was seen|what follows|is RUNNING", line)]
+    assert code == 0
+    assert [re.search("refused|nothing was seen|what follows|is RUNNING", line)[0] for line in shown] == [  # type: ignore[index]
+        *("refused", "nothing was seen"),
+        "is RUNNING",
+        *("refused", "what follows", "is RUNNING"),
+        "is RUNNING",
+    ]
+
+
+def test_a_name_that_no_stream_has_is_not_watched(kstream: CommandLine) -> None:
+    until_interrupted(kstream.life, looks=1)
+    code, lines = kstream.run("status", "--watch", name="ordres")
+    assert code == 1
+    assert "did you mean orders?" in " ".join(lines)
