@@ -72,7 +72,7 @@ def status(
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a look showed and when, None before the first; with a `trouble`, the look after it showed nothing."""
+    """The result of a look, and its time, None before the first; with a `trouble`, the looks after it saw nothing."""
 
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     frozen: str = ""
@@ -90,7 +90,7 @@ class _Seen:
 
 @dataclass
 class _Looker:
-    """Looks at streams through one session. What the doctor foretells is not asked for at each look."""
+    """Looks at streams through one session. Not every look asks what the doctor foretells."""
 
     session: ClusterSession
     name: str

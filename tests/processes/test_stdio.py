@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-FAILED, BROKEN_PIPE, INTERRUPTED = 1, 141, 130
+FAILED, WRONG, BROKEN_PIPE, INTERRUPTED = 1, 2, 141, 130
 HELP = ("leases", "recover", "--help")
 LIST = ("tickets", "list", "--cluster", "CLUSTER")
 
@@ -44,8 +44,8 @@ CASES = (
     Case("a full disk", FAILED, "No space left on device", HELP, redirected=">/dev/full"),
     Case("a full disk under a table", FAILED, "No space left on device", redirected=">/dev/full"),
     Case("no standard output", 0, "", HELP, redirected=">&-"),
-    Case("no standard error", FAILED, "", ("tickets", "show", "/nope"), redirected="2>&-"),
-    Case("a full standard error", FAILED, "", ("tickets", "show", "/nope"), redirected="2>/dev/full"),
+    Case("no standard error", WRONG, "", ("tickets", "show", "/nope"), redirected="2>&-"),
+    Case("a full standard error", WRONG, "", ("tickets", "show", "/nope"), redirected="2>/dev/full"),
     Case("nothing open at all", FAILED, "", redirected="<&- >&- 2>&-"),
     Case("a closed pipe", BROKEN_PIPE, "", HELP, redirected="| true"),
 )
@@ -69,7 +69,14 @@ def test_kstream_ends_clearly_before_any_terminal(case: Case, cluster_file: Path
     assert case.told in printed
 
 
-def test_an_interrupt_is_reported_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "ended"),
+    [((), (INTERRUPTED, "kstream: interrupted\n")), (("--watch",), (0, ""))],
+    ids=["once", "watched"],
+)
+def test_an_interrupt_is_reported_in_one_line_and_is_the_end_of_watching(
+    words: Sequence[str], ended: tuple[int, str], tmp_path: Path
+) -> None:
     """The command is connected to a server that keeps silent, so it waits for an answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -78,14 +85,14 @@ def test_an_interrupt_is_reported_in_one_line(tmp_path: Path) -> None:
             f"principal: a@R\nkeytab_path: /a.keytab\nstate_dir: /kstream\ndefault_fs: hdfs://ns\n"
             f"namenodes: {address}\nresourcemanagers: {address}\n"
         )
-        argv = [sys.executable, "-m", "airflow_kstream.cli", "streams", "status", "--cluster", str(cluster)]
+        argv = [sys.executable, "-m", "airflow_kstream.cli", "streams", "status", "--cluster", str(cluster), *words]
         with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts) as kstream:
             server.settimeout(60)
             connection, _ = server.accept()
             kstream.send_signal(signal.SIGINT)
             _, told = kstream.communicate(timeout=60)
             connection.close()
-    assert (kstream.returncode, told) == (INTERRUPTED, "kstream: interrupted\n")
+    assert (kstream.returncode, told) == ended
 
 
 def _hear_interrupts() -> None:
