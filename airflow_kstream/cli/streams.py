@@ -70,7 +70,7 @@ _FIRST_WORD = (
 )
 app = typer.Typer(
     no_args_is_help=True,
-    help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze, evidence.",
+    help="Streams: see, validate, plan, reconcile, start, stop, hold, restart, adopt, take over, freeze, and more.",
 )
 app.command()(status)
 

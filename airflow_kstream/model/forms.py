@@ -41,7 +41,7 @@ def form_of(kind: Any, name: str) -> dict[str, Any]:
     required = field.default is MISSING and field.default_factory is MISSING
     how = str(schema.pop("format", schema["type"]))
     if how == "array":
-        items = schema["items"]
+        items = {key: value for key, value in schema["items"].items() if key in _KEPT}
         schema["items"] = items | ({"pattern": f"{items['pattern']}|^$"} if "pattern" in items else {})
         schema["type"] = "array" if required else ["array", "null"]
     said = _said(kind, name)
