@@ -14,7 +14,7 @@ from tests.commands import ran
     ("options", "words"),
     [
         ((), "--cluster is missing"),
-        (("--stream", "a", "--application-id", "b"), "--stream and --application-id are both given"),
+        (("--stream", "a", "--application-id", "application_1_0001"), "--stream and --application-id are both given"),
         (("--json", "--html"), "--json and --html are both given"),
         (("--baseline", "/no/such/file"), "/no/such/file can't be read"),
     ],
