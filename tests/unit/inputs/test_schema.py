@@ -20,7 +20,7 @@ from airflow_kstream.model.yaml_text import read_mapping
 from tests.unit.inputs import bad_streams, bad_tickets
 from tests.unit.inputs.test_declarations import stream
 
-README = Path(__file__).parents[3] / "README.md"
+PAGES = sorted((Path(__file__).parents[3] / "docs").rglob("*.md"))
 # The words of refusals that no schema can make: it knows no escapes, lengths of time, secrets or other fields.
 BEYOND = re.compile(
     r"\\[xn]|\\u202e|a secret in clear|is given twice|none is or holds another|longer than anything lasts"
@@ -47,18 +47,19 @@ def red(kind: DeclarationKind, text: str) -> list[str]:
     return [error.message for error in validator(kind).iter_errors(as_an_editor_reads(text))]
 
 
-def from_readme() -> Iterator[tuple[DeclarationKind, str]]:
-    """Yield each whole declaration that the README shows."""
-    blocks = re.findall(r"```yaml\n(.*?)```", re.sub(r"(?m)^   ", "", README.read_text()), re.DOTALL)
+def from_pages() -> Iterator[tuple[DeclarationKind, str]]:
+    """Yield each whole declaration that the documentation shows."""
     keys = {"name:": STREAMS, "paths:": LEASES, "principals:": TICKETS}
-    yield from ((keys[word], block) for block in blocks if (word := block.split()[0]) in keys)
+    for page in PAGES:
+        blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+        yield from ((keys[word], block) for block in blocks if (word := block.split()[0]) in keys)
 
 
 ACCEPTED = [
     *((STREAMS, stream(change)) for change in bad_streams.ACCEPTED.values()),
     *((TICKETS, text) for text in bad_tickets.ACCEPTED.values()),
     *((TOKENS, text) for text in TOKEN_FILES),
-    *from_readme(),
+    *from_pages(),
 ]
 REFUSED = [
     *((STREAMS, stream(change)) for group in bad_streams.BAD.values() for change, _ in group),
@@ -72,8 +73,8 @@ REFUSED = [
 ]
 
 
-def test_the_readme_shows_declarations_of_several_kinds() -> None:
-    assert {kind.type for kind, _ in from_readme()} == {STREAMS.type, LEASES.type, TICKETS.type}
+def test_the_pages_show_declarations_of_several_kinds() -> None:
+    assert {kind.type for kind, _ in from_pages()} == {STREAMS.type, LEASES.type, TICKETS.type}
 
 
 @pytest.mark.parametrize(("kind", "text"), ACCEPTED)
