@@ -32,17 +32,22 @@ def require_no_templates(declaration: Mapping[str, Any]) -> None:
         )
 
 
+def is_template(text: str) -> bool:
+    """Return whether Airflow's renderer would compute something in this text."""
+    return _TEMPLATE.search(text) is not None
+
+
 def _places(value: object, place: str = "") -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, item in value.items():
             here = f"{place}.{name}" if place else str(name)
             if place == "airflow" and name in _OF_AIRFLOW:
                 continue
-            if _TEMPLATE.search(str(name)):
+            if is_template(str(name)):
                 yield f"a name in {place or 'the declaration'}"
             yield from _places(item, here)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             yield from _places(item, f"{place}.{number}")
-    elif isinstance(value, str) and _TEMPLATE.search(value):
+    elif isinstance(value, str) and is_template(value):
         yield place

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
-from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.streams.declarations import Policies
-from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.orders.desired import KnownSpec
-from airflow_kstream.triggers.memory import Memory
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class ClaimedStreamOperator(SparkStreamOperator):
@@ -45,19 +33,6 @@ class ClaimedStreamOperator(SparkStreamOperator):
         self.name = name
         self.refusal = refusal
 
-    def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
-        self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", self.name, self.refusal)
-        return super()._reconcile(context, mode, memory)
-
-    def _spec(self) -> StreamSpec:
-        """Return what is known without a look at the cluster: the name."""
-        return StreamSpec(self.name, TicketCredentials(), application="", checkpoints=())
-
-    def _given(self, spec: StreamSpec) -> Policies | None:
-        return None
-
-    def _known_on(self, cluster: Cluster) -> KnownSpec:
-        try:
-            return self._claimed(cluster, self.name)
-        except (NotFound, InvalidInput) as error:
-            raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error
+    def _refused(self) -> str:
+        # Its DAG is made of the refusal, and tells it.
+        return ""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import XComArg
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
@@ -33,10 +34,10 @@ from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stall import Stall
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
-from airflow_kstream.operators.declared_stream import apart, assets_of
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.declared_stream import apart, assets_of, name_in, refusal_of
+from airflow_kstream.operators.unending import UnendingOperator
 from airflow_kstream.policy.streams.restart.blocked import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 UNREACHED_PAUSE = 60.0
 
 
-class SparkStreamOperator(KstreamOperator):
+class SparkStreamOperator(UnendingOperator):
     """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
 
     While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
@@ -72,7 +73,12 @@ class SparkStreamOperator(KstreamOperator):
     nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
     end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
     StreamEnded, which carries the reason, if this task is the first to see it while it watches; Airflow's retry then
-    waits for the same moment. A job that a person killed is not started until `kstream streams start NAME`.
+    waits for the same moment, and `default_args` can't take it away. Where neither a retry nor another run would
+    follow, the task logs the reason and watches on. A job that a person killed is not started until `kstream streams
+    start NAME`.
+
+    A mapping that is refused keeps its DAG, with a warning: its task keeps the stream as it was last submitted, as for
+    a file of `[kstream] streams_folder`. Where nothing was submitted, it fails with the refusal.
 
     It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
     rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
@@ -104,7 +110,8 @@ class SparkStreamOperator(KstreamOperator):
     :param follows_edits: whether `[kstream] streams_folder` declares the stream: then the policies that `undeclared-*`
         keeps of it hold while the task is deferred.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
-    :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task.
+    :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task. A
+        secret in clear is always refused where the DAG is parsed.
     :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
     """
 
@@ -128,6 +135,11 @@ class SparkStreamOperator(KstreamOperator):
         self.stream, self.notify = apart(stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream)
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
         require_no_literals_in(self.stream)
+        # A folder's files are checked where their DAGs are made, and a spec above.
+        self.refusal = "" if follows_edits or isinstance(stream, StreamSpec) else self._refused()
+        if self.max_active_tis_per_dag is None and name_in(self.stream):
+            # Without `max_active_runs=1`, each run would have another task that watches the same stream.
+            self.max_active_tis_per_dag = 1
         # What pages show is kept with these assets, for as long as a DAG names them.
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]
@@ -139,6 +151,14 @@ class SparkStreamOperator(KstreamOperator):
         self._explained: ExplainedSubmission | None = None
         self._edit: PolicyEdit | None = None
         self._recalled = NOWHERE
+
+    def _refused(self) -> str:
+        """Check a mapping, tell the DAG's author what is refused, and return that."""
+        if why := refusal_of(self.stream, self.notify):
+            # Nothing else of it is kept: where a field has the wrong form, a secret in it is not recognized.
+            self.stream = {"name": name_in(self.stream)}
+            self.tell_author(f"the declaration is refused, so its stream is kept as it was last submitted: {why}")
+        return why
 
     @property
     def page(self) -> dict[str, str]:
@@ -167,14 +187,20 @@ class SparkStreamOperator(KstreamOperator):
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         """Act; whatever fails, a stream that runs stays watched."""
+        if self.refusal:
+            kept = f"The declaration is refused; {self._spec().name} is kept as it was last submitted"
+            self.log.error("%s. %s", kept, self.refusal)
         # The watcher judged by it, and would wake this task again and again if they disagreed.
         self._edit = memory.declaration.edit
         # A stall is acted upon once: its watcher decides whether it is time for another examination.
         stall, memory = memory.stalls.stall, replace(memory, stalls=replace(memory.stalls, stall=None))
         try:
             return self._act(context, mode, memory, stall)
-        except StreamEnded:
-            raise
+        except StreamEnded as error:
+            if mode is Mode.ENSURE or self.is_followed(context):
+                raise
+            self.log.error("%s. Nothing would follow this try, so it watches on", error)
+            return self._reconcile(context, Mode.ENSURE, memory)
         except Unavailable as error:
             # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
             self.log.warning("%s", error)
@@ -310,7 +336,7 @@ class SparkStreamOperator(KstreamOperator):
 
     def _given(self, spec: StreamSpec) -> Policies | None:
         """Return the policies that this task knows by itself."""
-        return policies_of(spec)
+        return None if self.refusal else policies_of(spec)
 
     def _edited(self, spec: StreamSpec) -> StreamSpec:
         """Return the spec with the policies that the watcher judged by, where this task's declaration is older."""
@@ -320,8 +346,13 @@ class SparkStreamOperator(KstreamOperator):
         return replace(spec, **read_policies(self._edit.policies))
 
     def _known_on(self, cluster: Cluster) -> KnownSpec:
-        """Return what is to run on this cluster: the declaration or, if the cluster refuses it, what was submitted."""
+        """Return what is to run on this cluster: the declaration or, if it is refused, what was submitted."""
         spec = self._spec()
+        if self.refusal:
+            try:
+                return self._claimed(cluster, spec.name)
+            except (NotFound, InvalidInput) as error:
+                raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error
         try:
             require_submittable(spec, cluster)
             self._require_allowed(spec, cluster)
@@ -351,6 +382,11 @@ class SparkStreamOperator(KstreamOperator):
         return replace(known, spec=self._edited(known.spec))
 
     def _spec(self) -> StreamSpec:
+        if self.refusal:
+            if name := name_in(self.stream):
+                # All that is known of it without a look at the cluster.
+                return StreamSpec(name, TicketCredentials(), application="", checkpoints=())
+            raise InvalidInput(self.refusal)
         if isinstance(self.stream, str):
             return self._edited(StreamSpec.from_yaml(self.stream))
         if isinstance(self.stream, Mapping):

@@ -79,7 +79,7 @@ def watched(operator: SparkStreamOperator, memory: Memory) -> Callable[[], None]
 
 def deferrals() -> dict[str, tuple[BaseOperator, Callable[[], None]]]:
     """Return how each task of today defers, by a name."""
-    stream = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream={"name": "orders"})
+    stream = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=SPEC)
     claimed = ClaimedStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, name="orders", refusal="no YAML")
     files = HdfsOpenFileSensor(task_id="wait", cluster_conn_id=CONNECTION, path="/data", condition={"until": "none"})
     ticket = KerberosTicketExpirySensor(task_id="wait", cluster_conn_id=CONNECTION, cache="/var/lib/airflow/w.ccache")

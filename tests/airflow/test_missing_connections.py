@@ -56,7 +56,7 @@ def test_a_form_that_tests_a_missing_connection_says_so() -> None:
 
 
 def test_a_missing_spark_connection_is_named_like_a_missing_cluster() -> None:
-    operator = SparkStreamOperator(task_id="it", cluster_conn_id="prod", conn_id=NAME, stream={"name": "orders"})
+    operator = SparkStreamOperator(task_id="it", cluster_conn_id="prod", conn_id=NAME, stream="{name: orders}")
     with pytest.raises(Unavailable) as refused:
         operator._spark()
     assert str(refused.value) == WORDS

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
 from airflow_kstream.operators.streams import SparkStreamOperator
 
 VALUE = "zzz-very-secret"
@@ -40,7 +43,7 @@ def test_an_xcom_is_read_when_the_task_runs() -> None:
     def declare() -> dict[str, Any]:
         return STREAM
 
-    with DAG("orders"):
+    with DAG("orders", schedule="@daily"):
         made = operator(declare())
     assert isinstance(made.stream, XComArg)
 
@@ -72,8 +75,92 @@ def test_a_spec_that_was_built_in_python_is_refused_where_the_dag_is_parsed() ->
         operator(spec)
 
 
-def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
+def test_a_mapping_that_is_refused_keeps_its_dag_and_says_so_there() -> None:
+    """What runs stays watched, as for a refused file."""
+    dag = DAG("orders", schedule="@daily", doc_md="Orders.")
+    with dag, pytest.warns(UserWarning, match="kredentials"):
+        keep = operator({"name": "orders", "kredentials": {"mode": VALUE}})
+    assert (keep.stream, keep._spec().name) == ({"name": "orders"}, "orders")
+    assert [asset.uri for asset in keep.outlets] == ["kstream://prod/orders"]
+    assert str(dag.doc_md).startswith("Orders.\n\nTask `keep`: the declaration is refused, so its stream is kept")
+    assert VALUE not in json.dumps(DagSerialization.to_dict(dag))
+
+
+def test_a_refused_mapping_without_a_name_fails_its_task_and_nothing_else() -> None:
+    with pytest.warns(UserWarning, match="name is 'No Name'"):
+        keep = operator(STREAM | {"name": "No Name"})
+    assert keep.page == {}
+    with pytest.raises(InvalidInput, match="name is 'No Name'"):
+        keep._spec()
+
+
+@pytest.mark.parametrize("late", ["{{ var.value.jar }}", "{% if 1 %}/a.py{% endif %}"])
+def test_a_mapping_with_a_template_is_checked_by_its_task(late: str) -> None:
+    assert operator(STREAM | {"application": late, "kredentials": 1}).refusal == ""
+
+
+def test_a_mapping_with_an_xcom_is_checked_by_its_task() -> None:
+    @task
+    def jar() -> str:
+        return "/jobs/orders.py"
+
+    with DAG("orders", schedule="@daily"):
+        made = operator(STREAM | {"application": jar(), "kredentials": 1})
+    assert (made.refusal, made.upstream_task_ids) == ("", {"jar"})
+
+
+ENDS_TASKS: dict[str, Any] = {
+    "retries": 0,
+    "retry_delay": timedelta(days=1),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": timedelta(days=7),
+    "execution_timeout": timedelta(seconds=1),
+    "depends_on_past": True,
+    "wait_for_downstream": True,
+    "retry_policy": None,
+    "on_failure_callback": print,
+}
+
+
+def test_default_arguments_end_no_watch() -> None:
+    with DAG("orders", schedule="@daily", default_args=ENDS_TASKS):
+        alone = operator(STREAM)
+        mapped = SparkStreamOperator.partial(task_id="many", cluster_conn_id="prod").expand(stream=[STREAM])
+    for keep in (alone, mapped):
+        assert (keep.retries or 0) > 1000
+        assert (keep.retry_delay, keep.max_retry_delay) == (timedelta(minutes=1), None)
+        assert not keep.retry_exponential_backoff
+        assert keep.execution_timeout is None
+        assert not keep.depends_on_past
+        assert not keep.wait_for_downstream
+        assert keep.retry_policy is RETRY_IF_IT_HELPS
+    assert alone.on_retry_callback == [print]
+    assert (alone.max_active_tis_per_dag, mapped.max_active_tis_per_dag) == (1, None)
+
+
+def test_the_operators_own_arguments_hold() -> None:
+    own = ENDS_TASKS | {"on_retry_callback": repr}
+    keep = SparkStreamOperator(task_id="keep", stream=STREAM, cluster_conn_id="prod", **own)
+    assert (keep.retries, keep.retry_delay) == (0, timedelta(days=1))
+    assert (keep.depends_on_past, keep.execution_timeout) == (True, timedelta(seconds=1))
+    assert keep.retry_policy is None
+    assert repr in list(keep.on_retry_callback)
+
+
+def test_a_dag_without_a_schedule_names_the_line_to_add_once() -> None:
     with DAG("orders") as dag:
+        with pytest.warns(UserWarning, match="no schedule"):
+            operator(STREAM)
+        SparkStreamOperator.partial(task_id="many", cluster_conn_id="prod").expand(stream=[STREAM])
+    line = re.search(r"Add to the DAG: `(.*)`", str(dag.doc_md))
+    assert line
+    with eval(f"DAG('orders', {line[1]})") as mended:  # what a person does with it
+        operator(STREAM)
+    assert mended.doc_md is None
+
+
+def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
+    with DAG("orders", schedule="@daily") as dag:
         operator(STREAM | {"conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}}})
     assert "conn:orders" in json.dumps(DagSerialization.to_dict(dag))
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_kstream.model.clusters.application import ApplicationState
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import StreamEnded, Unavailable
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
+from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.environment import Environment
-from tests.simulated.fleet import Fleet
+from tests.simulated.fleet import CONNECTION, Fleet, context
 
 MINUTE, DAY = 60.0, 86400.0
 CALM = WatchPolicy(every=timedelta(minutes=10))
@@ -157,6 +161,25 @@ def test_what_ends_while_hdfs_is_in_safe_mode_fails_no_task(fleet: Fleet, words:
     fleet.live(story)
     assert len(fleet.ended) == ends
     assert fleet.told("it is the environment's, because HDFS did not answer") == 1 - ends
+
+
+@pytest.mark.parametrize(("schedule", "max_tries", "fails"), [(None, 0, False), (None, 1, True), ("@daily", 0, True)])
+def test_a_failure_after_which_nobody_would_watch_fails_no_task(
+    fleet: Fleet, schedule: str | None, max_tries: int, *, fails: bool
+) -> None:
+    """As of a run of yesterday, which has the retries that its DAG had then. The next one follows by itself."""
+    fleet.declare("orders")
+    [app] = fleet.yarn.apps
+    fleet.yarn.end(app, ApplicationState.FAILED, "User application exited with status 1")
+    with DAG("orders", schedule=schedule), nullcontext() if schedule else pytest.warns(UserWarning, match="schedule"):
+        keep = SparkStreamOperator(
+            task_id="keep", cluster_conn_id=CONNECTION, stream=fleet.specs["orders"], retries=max_tries
+        )
+    of_try = context()
+    of_try["ti"].try_number, of_try["ti"].max_tries = 1, max_tries
+    with pytest.raises(StreamEnded if fails else TaskDeferred, match="status 1" if fails else None):
+        keep.resume(of_try, {"stream": "orders", "why": "it ended"})
+    assert fleet.told("Nothing would follow this try, so it watches on") == (not fails)
 
 
 def test_a_paused_stream_prolongs_no_event() -> None:
