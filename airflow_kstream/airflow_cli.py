@@ -5,7 +5,9 @@ Airflow imports this module for each of its own commands: it imports nothing of 
 
 from __future__ import annotations
 
+import sys
 from argparse import REMAINDER, Namespace
+from datetime import UTC, datetime
 
 from airflow.cli.cli_config import ActionCommand, Arg
 
@@ -34,5 +36,22 @@ def run(arguments: Namespace) -> None:
     """Run `kstream` with these words, and exit with its code."""
     from airflow_kstream.cli import main
 
+    if arguments.words[:2] == ["streams", "status"] and "--help" not in arguments.words:
+        _tell_unserved()
     before = ["--version"] if arguments.version else ["--cluster", arguments.cluster] if arguments.cluster else []
     main([*before, *arguments.words] if before or arguments.words else ["--help"])
+
+
+def _tell_unserved() -> None:
+    """Tell of triggers that no triggerer serves; nothing where this host doesn't reach Airflow's database."""
+    try:
+        from airflow.utils.session import create_session
+
+        from airflow_kstream.states.capacity import triggerers_load
+
+        with create_session() as session:
+            words = triggerers_load(session, datetime.now(UTC)).words
+    except Exception:
+        return
+    if words:
+        print(words, file=sys.stderr)

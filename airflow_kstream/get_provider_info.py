@@ -181,7 +181,7 @@ _SETTINGS: dict[str, Any] = {
         ),
         "fleet_every": _option(
             "string",
-            "15m",
+            "5m",
             "1h",
             f"How often all streams of a cluster are looked at, to show those that need a hand.\n{_DURATION}\n",
         ),

@@ -1,6 +1,6 @@
 """One DAG for each folder of streams, which looks at all of them and is red for those that need a hand.
 
-`fleet-<cluster connection id>` looks every `[kstream] fleet_every` (15m), and whenever a person runs it. Its first task
+`fleet-<cluster connection id>` looks every `[kstream] fleet_every` (5m), and whenever a person runs it. Its first task
 looks once at all streams of the connection's `state_dir` with the connection's own rights, and changes nothing. Its
 second one is mapped over those alone that need a hand: each instance has the stream's name and fails with the cause and
 the way out. So the newest run's state is the fleet's: green, with the second task skipped, when nobody has to do

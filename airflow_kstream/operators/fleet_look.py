@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +17,8 @@ from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.streams.event import EventKind, ToldSubject
 from airflow_kstream.model.streams.plan import Refuse, Settled
+from airflow_kstream.model.streams.stream_state import Unlooked
+from airflow_kstream.notifications.tasks import is_deferred
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.events.attention import (
@@ -30,6 +32,8 @@ from airflow_kstream.policy.events.attention import (
     trouble_with_the_end,
     unwatched,
 )
+from airflow_kstream.policy.states.unlooked import unlooked
+from airflow_kstream.states.tasks import stored_look
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.streams.folder.registry import stream_names
@@ -49,10 +53,12 @@ class FleetLookOperator(TellingOperator):
 
     A stream needs one if its start or restart is blocked or overdue, its circuit breaker is open, it waits for a person
     who killed it, it is stalled or queued too long, writes no declared checkpoint, runs as it was declared before,
-    falls into a freeze, is held although its credentials end, can't be read, or if nobody watches it. Two looks show
-    the last: a step that was due in the earlier one is still due. So it keeps since when, among the notes of what was
-    told. Streams with one cause that is the cluster's, such as a freeze, need one hand together. The result (XCom) has
-    at most 100 entries. Pages call a stream one that needs a hand by the same rules.
+    falls into a freeze, is held although its credentials end, can't be read, or if nobody watches it. The last shows in
+    two looks, where a step that was due in the earlier one is still due: so it keeps since when, among the notes of
+    what was told. It shows earlier where a task is deferred and the newest look that was stored is older than three
+    rounds, as where `[triggerer] capacity` is used up. Streams with one cause that is the cluster's, such as a freeze,
+    need one hand together. The result (XCom) has at most 100 entries. Pages call a stream one that needs a hand by the
+    same rules.
 
     It looks with the connection's own rights, as `kstream streams status` does, and changes nothing. It tells one event
     alone, `nobody_watches`: the tasks that watch the streams tell all others.
@@ -82,6 +88,8 @@ class FleetLookOperator(TellingOperator):
             verdicts, now = Watch(session).round(stream_names(session)), session.hdfs.now()
             looks = {name: look_of(verdict, now) for name, verdict in verdicts.items()}
             _require_seen(looks)
+            late = self._unlooked(looks, now)
+            looks = {name: replace(look, unlooked=late.get(name)) for name, look in looks.items()}
             waiting = self._waiting(session.told, looks, now)
         needed = hands(looks, waiting, now)
         undecided = maybe_unwatched(looks, waiting)
@@ -98,6 +106,11 @@ class FleetLookOperator(TellingOperator):
             open_session(cluster, cluster.watcher) as session,
         ):
             yield session
+
+    def _unlooked(self, names: Iterable[str], now: datetime) -> dict[str, Unlooked]:
+        """Return the streams whose task is deferred, and whose trigger does not look, as far as looks are stored."""
+        states = {name: state for name in names if (state := stored_look(self.cluster_conn_id, name))}
+        return {name: why for name, why in unlooked(states, now).items() if is_deferred(states[name].by)}
 
     def _waiting(self, notes: ToldNotes, looks: Mapping[str, Look], now: datetime) -> Mapping[str, Pending]:
         """Return what each stream waits for, and since when; kept for the next look where that changed.

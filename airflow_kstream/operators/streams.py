@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import XComArg
@@ -223,7 +223,8 @@ class SparkStreamOperator(UnendingOperator):
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
             # Not before: servers that are silent must not delay what is due.
             report = replace(report, foretold=self._foretold(reconciler))
-            self._publish(context, report, lives_of(reconciler.session, reconciler.stream))
+            every = reconciler.spec.watch.every
+            self._publish(context, report, lives_of(reconciler.session, reconciler.stream), every)
             return self._conclude(reconciler.spec, report, mode, memory)
 
     def _foretold(self, reconciler: Reconciler) -> tuple[str, ...]:
@@ -283,11 +284,11 @@ class SparkStreamOperator(UnendingOperator):
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
-    def _publish(self, context: Context, report: Report, lives: Sequence[Life]) -> None:
+    def _publish(self, context: Context, report: Report, lives: Sequence[Life], every: timedelta) -> None:
         """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
-        record(self.cluster_conn_id, report, ti, lives, self._explained)
+        record(self.cluster_conn_id, report, ti, lives, self._explained, every)
         ti.xcom_push("yarn_application", report.job.application_url)
         ti.xcom_push("yarn_logs", report.job.logs_url)
         restarts = sum((done.submitted or 1) > 1 for done in report.done)

@@ -24,6 +24,8 @@ from fastapi.staticfiles import StaticFiles
 
 from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
 from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
+from airflow_kstream.policy.states.due import late_after
+from airflow_kstream.states.capacity import triggerers_load
 from airflow_kstream.states.reading import (
     StoredState,
     number_of_streams,
@@ -32,7 +34,7 @@ from airflow_kstream.states.reading import (
     stored_states,
 )
 from airflow_kstream.views.pages.files import files_page
-from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
+from airflow_kstream.views.pages.fleet import fleet_rows
 from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, shown
 from airflow_kstream.views.pages.stream import stream_page
 from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
@@ -52,11 +54,12 @@ app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), na
 def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     """Return all streams that the user may see, the most urgent first, and their clusters."""
     mine = readable(session, user, stored_states(session))
-    late, now = stale_after(number_of_streams(session)), datetime.now(UTC)
+    late, now = late_after(number_of_streams(session)), datetime.now(UTC)
     body = {
         "streams": fleet_rows(seen_by(session, mine.streams), now, late),
         "clusters": _clusters(mine, user),
         "stale_after": late.total_seconds(),
+        "unserved": triggerers_load(session, now).words,
     }
     return _answer(request, body)
 
@@ -68,7 +71,7 @@ def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster:
     if not mine.streams:
         raise HTTPException(404, "No such stream is stored, or you may not read its DAG")
     [seen] = seen_by(session, mine.streams[:1])
-    page = stream_page(seen, datetime.now(UTC), stale_after(number_of_streams(session)))
+    page = stream_page(seen, datetime.now(UTC), late_after(number_of_streams(session)))
     return _answer(request, {**page, "cluster": shown(_cluster(cluster, mine, user))})
 
 

@@ -18,12 +18,23 @@ from typing import Any
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.stream_state import TaskIds
 from airflow_kstream.notifications import ledgers
-from airflow_kstream.policy.states.due import FORGOTTEN, Key, Kind, Row, Subject, moment_of, next_due, next_rows
+from airflow_kstream.policy.states.due import (
+    FORGOTTEN,
+    LONGEST_PAUSE,
+    Key,
+    Kind,
+    Row,
+    Subject,
+    moment_of,
+    next_due,
+    next_rows,
+    rewritten_after,
+)
 
 log = logging.getLogger(__name__)
 
 # Seconds: for one row, before the next try where the store fails, and before an asset without a DAG is tried again.
-_PATIENCE, _PAUSE, _LONGEST_PAUSE, _NOT_NAMED = 30.0, 5.0, 300.0, 600.0
+_PATIENCE, _PAUSE, _NOT_NAMED = 30.0, 5.0, 600.0
 _NOT_FOUND = 404
 # Changes of a report are merged into what its task pushed.
 Content = Callable[[], Mapping[str, Any]]
@@ -60,6 +71,11 @@ class Recorder:
         self._awaited = 0.0
         self._pause = 0.0
         self._complaints: set[str] = set()
+
+    @property
+    def round_seconds(self) -> float:
+        """Return how long it takes to write each stream's rows again, where nothing changed."""
+        return rewritten_after(len(self._rows) // len(Kind))
 
     def forget(self, subject: Subject) -> None:
         """Forget what was written of a stream: its task may have written something else since."""
@@ -143,7 +159,7 @@ class Recorder:
             self._rows |= {each: self._rows[each].lost() for each in of_asset}
             return True
         self._complain(error)
-        self._pause = min(max(2 * self._pause, _PAUSE), _LONGEST_PAUSE)
+        self._pause = min(max(2 * self._pause, _PAUSE), LONGEST_PAUSE)
         return False
 
     def _complain(self, error: Exception) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.generation import Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Report
-from airflow_kstream.model.streams.stream_state import StreamState
+from airflow_kstream.model.streams.stream_state import Rounds, StreamState
 from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
@@ -31,16 +31,33 @@ def recalled(cluster: str, stream: str) -> ReachedPositions:
     return NOWHERE
 
 
+def stored_look(cluster: str, stream: str) -> StreamState | None:
+    """Return the newest look at a stream that was stored; None if there is none, or it can't be read."""
+    try:
+        return StreamState.from_json(store.get(asset_uri(cluster, stream), Kind.VERDICT.value))
+    except Exception as error:
+        if not is_not_named(error):
+            log.warning("The last look at %s can't be read: %r", stream, error)
+    return None
+
+
 def record(
-    cluster: str, report: Report, instance: Any, lives: Sequence[Life] = (), planned: ExplainedSubmission | None = None
+    cluster: str,
+    report: Report,
+    instance: Any,
+    lives: Sequence[Life] = (),
+    planned: ExplainedSubmission | None = None,
+    every: timedelta | None = None,
 ) -> None:
     """Store what the task of a stream reports, with the lives of its generations and the planned submission.
 
-    Nothing where no DAG names its asset.
+    `every` is the time between the looks that follow, if the task then waits. Nothing where no DAG names its asset.
     """
+    rounds = Rounds(every.total_seconds(), begun=False) if every else None
     uri, now = asset_uri(cluster, report.stream), datetime.now(UTC)
     try:
-        state = reported(report, ids_of(instance), now, StreamState.from_json(store.get(uri, Kind.VERDICT.value)))
+        before = StreamState.from_json(store.get(uri, Kind.VERDICT.value))
+        state = reported(report, ids_of(instance), now, before, rounds)
         detail = reported_detail(report, store.get(uri, Kind.DETAIL.value), now)
         store.put(uri, Kind.VERDICT.value, row_of(state))
         store.put(uri, Kind.DETAIL.value, detail_row(state, detail))

@@ -12,7 +12,7 @@ from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState, GenerationFacts, Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Report, Settled
-from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import Rounds, StoredProgress, StreamState, TaskIds
 from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.policy.states.due import DETAIL, REPORT, VERDICT, fitted, size
 from airflow_kstream.supervise.streams.look.verdict import Verdict
@@ -30,7 +30,14 @@ def ids_of(instance: Any) -> TaskIds:
     return TaskIds(dag, run, task, int(getattr(instance, "map_index", -1)))
 
 
-def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, before: StreamState | None) -> StreamState:
+def state_of(
+    verdict: Verdict,
+    ledger: Ledger,
+    by: TaskIds,
+    now: datetime,
+    before: StreamState | None,
+    rounds: Rounds | None = None,
+) -> StreamState:
     """Return what a look saw at `now`. One without a conclusion keeps what was known `before`."""
     events = tuple(sorted(kind.value for kind in ledger.kinds))
     if verdict.step is None:
@@ -47,6 +54,7 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
             progress=replace(known.progress, pulse=""),
             desired=known.desired,
             by=by,
+            rounds=rounds,
         )
     remaining, plan_in = verdict.credentials.remaining, verdict.credentials.plan_in
     return StreamState(
@@ -65,6 +73,7 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
         events=events,
         desired=verdict.facts.desired if verdict.facts else None,
         by=by,
+        rounds=rounds,
     )
 
 
@@ -78,7 +87,9 @@ def _batches(facts: GenerationFacts | None) -> tuple[float, ...]:
     return tuple(seconds for each in progress for _, seconds in each.batches[-_SHOWN:])
 
 
-def reported(report: Report, by: TaskIds, now: datetime, before: StreamState | None = None) -> StreamState:
+def reported(
+    report: Report, by: TaskIds, now: datetime, before: StreamState | None = None, rounds: Rounds | None = None
+) -> StreamState:
     """Return what a task saw and did, by `now`. What only looks see is kept from `before`."""
     lives = report.phase in {Phase.RUNNING, Phase.STARTING}
     return StreamState(
@@ -96,6 +107,7 @@ def reported(report: Report, by: TaskIds, now: datetime, before: StreamState | N
         plan=report.horizon.plan if report.horizon and lives else None,
         desired=_still_wanted(report, before),
         by=by,
+        rounds=rounds,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.streams.stream_state import StreamState
+from airflow_kstream.model.streams.stream_state import Rounds, StreamState
 from airflow_kstream.policy.states.due import Kind, Subject
 from airflow_kstream.states.recorder import ReportUpdate, RowContent, recorder
 from airflow_kstream.states.values import detail_row, ids_of, report_after, row_of, state_of
@@ -23,13 +23,15 @@ class Recording:
         # The task has written what it saw and did since the last trigger of this stream.
         recorder().forget(subject)
 
-    def saw(self, verdict: Verdict, memory: Memory, now: datetime, *, recalled: bool) -> None:
-        """Give a look at the host's time `now` to the recorder. Never blocks.
+    def saw(self, verdict: Verdict, memory: Memory, now: datetime, every: float, *, recalled: bool) -> None:
+        """Give a look at the host's time `now` to the recorder; the next comes after `every` seconds. Never blocks.
 
         Before it is `recalled` what an earlier triggerer stored, the long row stays: it may know further positions.
         """
-        state = state_of(verdict, memory.ledger, self._by, now, self._before)
-        self._before, epoch, rows = state, state.generation, recorder()
+        rows = recorder()
+        rounds = Rounds(max(every, rows.round_seconds), begun=True)
+        state = state_of(verdict, memory.ledger, self._by, now, self._before, rounds)
+        self._before, epoch = state, state.generation
         rows.saw(self._subject, Kind.VERDICT, RowContent(state.mark, epoch, lambda: row_of(state)))
         if verdict.step is None:
             return

@@ -152,7 +152,7 @@ class StreamTrigger(BaseTrigger):
                 memory = replace(memory, ledger=teller.saw(*told, verdict.people.notify))
                 publish(*key, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
                 publish_events(*key, before, memory.ledger.kinds)
-                recording.saw(verdict, memory.recalls(recall.reached), clock.host, recalled=recall.done)
+                recording.saw(verdict, memory.recalls(recall.reached), clock.host, every, recalled=recall.done)
                 stall = verdict.progress.stall
                 held = poller.why_held_back(stall) if stall else ""
                 logged = self._log_change(seen, clock, logged, held)

@@ -18,10 +18,11 @@ from airflow_kstream.operators.fleet_look import look_of
 from airflow_kstream.policy.events.attention import UNSEEN, hands, pending
 from airflow_kstream.policy.events.signs import troubles
 from airflow_kstream.policy.events.urgency import Urgency
+from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.states.values import detail_row, state_of
 from airflow_kstream.supervise.streams.look.verdict import CredentialVerdict, ProgressVerdict, Verdict
 from airflow_kstream.triggers.notifying import signs_of
-from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows, stale_after
+from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -182,7 +183,7 @@ def said(verdict: Verdict) -> Said:
     detail = detail_row(state, verdict.to_json() | {"facts": verdict.facts and verdict.facts.to_json()})
     report = {"succeeded": state.state == Phase.ENDED}
     seen = StoredStream("prod", "orders", state, ledger, detail, report, "deferred")
-    [row] = fleet_rows([seen], NOW, stale_after(1))
+    [row] = fleet_rows([seen], NOW, late_after(1))
     return Said(needed[0].kind if needed else "", Urgency(row["urgency"]))
 
 

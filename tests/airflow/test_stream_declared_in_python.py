@@ -144,7 +144,7 @@ def test_the_operators_own_arguments_hold() -> None:
     assert (keep.retries, keep.retry_delay) == (0, timedelta(days=1))
     assert (keep.depends_on_past, keep.execution_timeout) == (True, timedelta(seconds=1))
     assert keep.retry_policy is None
-    assert repr in list(keep.on_retry_callback)
+    assert [each.__name__ for each in keep.on_retry_callback] == ["repr"]
 
 
 def test_a_dag_without_a_schedule_names_the_line_to_add_once() -> None:

@@ -169,6 +169,9 @@ class Fleet:
         self.at_write: Callable[[str], Awaitable[object]] = _nothing
         self.at_tasks_write: Callable[[str], object] = lambda uri: None
         self.notifiers_hang = False
+        # Whether a triggerer serves the deferred task of a stream, and the DAGs whose task is not deferred.
+        self.served: dict[str, asyncio.Event] = defaultdict(_set_event)
+        self.not_deferred: set[str] = set()
         # By stream: its servers have no configuration that a doctor could read.
         self.foretold: dict[str, tuple[str, ...]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -195,6 +198,7 @@ class Fleet:
         yield ledgers, "put", self._write_store
         yield tasks, "get", lambda uri, key: self.store.get((uri, key))
         yield tasks, "put", self._write_as_task
+        yield fleet_look, "is_deferred", lambda by: by.dag not in self.not_deferred
         yield outbox, "in_thread", self._notifiers_thread
         yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes))
         yield from (
@@ -294,6 +298,7 @@ class Fleet:
                 return await anext(events)
 
         while True:
+            await self.served[json.loads(fields)["stream"]].wait()
             running = asyncio.create_task(first_event())
             self._triggers.add(running)
             with suppress(_Restarted):
@@ -389,6 +394,12 @@ class Fleet:
                 return clock.now()
 
         return HostClock
+
+
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 async def _nothing(key: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.plain import plain
@@ -37,6 +37,22 @@ class StoredProgress:
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """The looks that are to be stored next, one each `every` seconds. Before they have `begun`, its task has looked."""
+
+    every: float
+    begun: bool
+
+
+@dataclass(frozen=True)
+class Unlooked:
+    """A deferred task whose looks don't come: what is known of it, and how long that must last to be believed."""
+
+    why: str
+    patience: timedelta = timedelta()
+
+
+@dataclass(frozen=True)
 class StreamState:
     """A look's result in a few words. Holds no secrets: everybody who may view an asset reads it."""
 
@@ -58,6 +74,8 @@ class StreamState:
     desired: Desired | None = None
     """What a person wants of it; None if that is not known."""
     by: TaskIds = TaskIds()
+    rounds: Rounds | None = None
+    """None where that is not known: an earlier version kept it."""
 
     @property
     def mark(self) -> Hashable:
@@ -86,6 +104,7 @@ class StreamState:
             "run": self.by.run,
             "task": self.by.task,
             "map_index": self.by.map_index,
+            "rounds": plain(self.rounds),
         }
 
     @classmethod
@@ -115,6 +134,7 @@ class StreamState:
                     str(data.get("task") or ""),
                     int(data.get("map_index", -1)),
                 ),
+                rounds=_rounds(data.get("rounds")),
             )
         except (KeyError, ValueError, TypeError):
             return None
@@ -128,6 +148,10 @@ def _desired(data: object) -> Desired | None:
     return Desired(
         state, int(data.get("restart_up_to") or 0), by, at, reason, author, number=int(data.get("number") or 0)
     )
+
+
+def _rounds(data: object) -> Rounds | None:
+    return Rounds(float(data["every"]), bool(data["begun"])) if isinstance(data, Mapping) else None
 
 
 def _moment(text: object) -> datetime | None:

@@ -1,8 +1,9 @@
 """The streams and the watched tokens that need a hand, and the way out for each.
 
 One look shows what is wrong with a stream, in the kinds of its events. Whether anybody watches it takes two looks: a
-step that is due, and is still due much later, has nobody who takes it. So each look keeps since when it saw that.
-Tokens need a hand when nobody can renew them for much longer, and when they can't be read.
+step that is due, and is still due much later, has nobody who takes it. So each look keeps since when it saw that. A
+deferred task whose own looks don't come shows it earlier: nothing has to be due. Tokens need a hand when nobody can
+renew them for much longer, and when they can't be read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Obstacle, Phase
+from airflow_kstream.model.streams.stream_state import Unlooked
 from airflow_kstream.policy.events.signs import Signs, troubles
 
 TOKEN, UNREAD = "token", "unread"
@@ -83,7 +85,8 @@ class Look:
 
     `due` is whether a step is due that a task has to take. `shared` is whether, without a conclusion, the cause may be
     the cluster's. `environment` is what ended it without its own fault. `ends` is the kind of trouble with the end of
-    its credentials, empty if there is none: see `trouble_with_the_end`.
+    its credentials, empty if there is none: see `trouble_with_the_end`. `unlooked` is set if its task is deferred, and
+    nobody looks for it.
     """
 
     signs: Signs
@@ -92,6 +95,7 @@ class Look:
     shared: bool = False
     environment: str = ""
     ends: str = ""
+    unlooked: Unlooked | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,8 @@ def _needed(
 
 
 def _waits_for(look: Look) -> str:
+    if look.unlooked:
+        return EventKind.UNWATCHED
     if not look.signs.concluded:
         return UNSEEN if look.shared else ""
     return EventKind.UNWATCHED if look.due else ""
@@ -232,7 +238,10 @@ def _waits_for(look: Look) -> str:
 def _hands_of(name: str, look: Look, waits: Pending | None, now: datetime, longest: timedelta) -> Iterator[Hand]:
     """Yield the most urgent hand that a stream needs; the others may be over with it."""
     causes = dict(_causes(look))
-    if not _EXPLAIN & causes.keys() and waits and now - waits.since >= longest:
+    if look.unlooked:
+        if waits and now - waits.since >= look.unlooked.patience:
+            causes[waits.kind] = f"nobody seems to watch it: {look.unlooked.why}"
+    elif not _EXPLAIN & causes.keys() and waits and now - waits.since >= longest:
         causes[waits.kind] = _unanswered(look, waits)
     if kind := most_urgent(causes):
         why = shorten(causes[kind], _SHOWN, placeholder="…").rstrip(".")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from heapq import nsmallest
@@ -28,6 +29,10 @@ _FIRST, *_STEPS = ((2000, 100), (1000, 50), (500, 20), (300, 10), (200, 8), (120
 
 # Rows of one process in a second.
 MOST, REPEATED = 5, 2
+# Seconds: a triggerer writes each row again within the first; of thousands, it takes the second for each stream.
+_REWRITTEN, _FOR_EACH = 60.0, 1.0
+# Seconds that it waits at most, after the store was away, before it tries again.
+LONGEST_PAUSE = 300.0
 # Seconds after which a stream that nobody looks at any longer is forgotten.
 FORGOTTEN = 3600.0
 
@@ -105,6 +110,30 @@ class Row:
         if pace.again is None or self.seen <= self.written:
             return None
         return self.written + pace.again
+
+
+# Rounds that did not come this many times are late. A round of looks is at least as long as one of the stored rows.
+MISSED = 3
+
+
+def rewritten_after(streams: int) -> float:
+    """Return the seconds after which a row of one of so many streams is written again, where nothing changed."""
+    return max(_REWRITTEN, streams * _FOR_EACH)
+
+
+def late_after(streams: int, every: float = 0.0, *, begun: bool = True) -> timedelta:
+    """Return the age after which the last look at one of so many streams, stored by its trigger, is late.
+
+    Where the looks have not `begun`, only its task has looked: the first look of a trigger is stored before others.
+    """
+    if begun:
+        return timedelta(seconds=MISSED * max(rewritten_after(streams), every))
+    return timedelta(seconds=MISSED * max(_REWRITTEN, every) + streams / MOST)
+
+
+def stored_again_after(streams: int) -> timedelta:
+    """Return how long after Airflow's store was away all rows are written again."""
+    return timedelta(seconds=LONGEST_PAUSE + streams * _FOR_EACH)
 
 
 Subject = tuple[str, str]

@@ -88,10 +88,6 @@ def _stop(state: StreamState) -> str:
     return f"It ends generation {state.generation} after its batch, kills it if it does not end, and leaves it stopped."
 
 
-# A triggerer writes each row again within this time; a fleet of thousands takes a second for each stream.
-_REWRITTEN, _FOR_EACH = timedelta(minutes=1), timedelta(seconds=1)
-# Rows that did not come this many times are late.
-_MISSED = 3
 # While pushes go well, nobody need fear these ends.
 _IF_NOT_PUSHED = {
     HorizonReason.TOKEN_MAX_LIFETIME.value: "the tokens of its launch end, unless fresh ones are pushed before",
@@ -117,11 +113,6 @@ class StoredStream:
     report: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
     paused: bool = False
-
-
-def stale_after(streams: int) -> timedelta:
-    """Return the age after which the last look at one of so many streams is late."""
-    return _MISSED * max(_REWRITTEN, streams * _FOR_EACH)
 
 
 def fleet_rows(seen: Sequence[StoredStream], now: datetime, late: timedelta) -> list[dict[str, Any]]:

@@ -13,12 +13,13 @@ from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.policy.events.urgency import Urgency
-from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows, stale_after
+from airflow_kstream.policy.states.due import late_after
+from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
 from tests.simulated.values import changed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-LATE = stale_after(1)
+LATE = late_after(1)
 STATE = StreamState(
     "running",
     "it runs and nothing is due",
@@ -179,8 +180,8 @@ def test_facts_of_an_earlier_generation_are_not_shown_as_this_ones() -> None:
 
 def test_a_large_fleet_is_late_later() -> None:
     """A triggerer writes at most one stream's rows a second."""
-    assert stale_after(10) == timedelta(minutes=3)
-    assert stale_after(1000) == timedelta(seconds=3000)
+    assert late_after(10) == timedelta(minutes=3)
+    assert late_after(1000) == timedelta(seconds=3000)
 
 
 def test_foreign_text_shows_no_password_and_no_control_character() -> None:

@@ -81,6 +81,14 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
           </p>
         </div>
       )}
+      {fleet.unserved && (
+        <div className="ks-note ks-bad" role="alert">
+          <h2>
+            <Mark tone="bad" /> Deferred tasks wait for a triggerer
+          </h2>
+          <p>{fleet.unserved}.</p>
+        </div>
+      )}
       <nav className="ks-strip" aria-label="Show only">
         {URGENCIES.map(([urgency, tone]) => {
           const many = fleet.streams.filter((row) => row.urgency === urgency).length;

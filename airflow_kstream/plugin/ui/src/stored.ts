@@ -89,6 +89,8 @@ export interface Fleet {
   streams: Row[];
   clusters: Cluster[];
   stale_after: number;
+  /** What no triggerer serves, and what to set; empty if nothing waits. */
+  unserved: string;
 }
 
 export interface Progress {
