@@ -136,6 +136,23 @@ _SETTINGS: dict[str, Any] = {
             "/opt/airflow/kstream/streams",
             f"The folder with one YAML file for each stream: <connection id>/<stream>.yaml.\n{_WHERE}\n",
         ),
+        "dag_id_prefix": _option(
+            "string",
+            "",
+            "etl-",
+            "What stands before the id of each shipped DAG: at most 40 letters, digits, '_', '.' or '-'; others\n"
+            "become '_'. After a change each DAG is another one for Airflow: turn the new ones on. Until then\n"
+            "undeclared-* keeps the streams that the former ones watched. The DAG processor, every worker and the API\n"
+            "server read it.\n",
+        ),
+        "without_dags": _option(
+            "string",
+            "",
+            "doctor, housekeeping",
+            "The families of shipped DAGs that are not made: control, fleet, housekeeping, doctor, leases, tickets,\n"
+            "keytabs, tokens. Without fleet, nobody hears of streams that nobody watches. The DAG processor and every\n"
+            "worker read it.\n",
+        ),
         "spark_conn_id": _option(
             "string",
             "",

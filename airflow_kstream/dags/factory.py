@@ -18,7 +18,7 @@ from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.dags import STUBS
-from airflow_kstream.dags.ids import refused_id
+from airflow_kstream.dags.ids import Family, is_of, refused_id
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
@@ -96,7 +96,7 @@ def _no_collections() -> Iterator[None]:
 def is_wanted(*dag_ids: str) -> bool:
     """Return False if Airflow starts a task of another DAG. The file of a refused DAG is not known by its id."""
     wanted = get_parsing_context().dag_id
-    return wanted is None or wanted in dag_ids or wanted.startswith(refused_id(""))
+    return wanted is None or wanted in dag_ids or is_of(Family.REFUSED, wanted)
 
 
 def declarations(folder: Path, pattern: str) -> list[Path]:

@@ -35,7 +35,7 @@ from airflow.sdk import DAG, Param, task
 
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
-from airflow_kstream.dags.ids import leases_id
+from airflow_kstream.dags.ids import Family, is_made, leases_id
 from airflow_kstream.model.forms import default_text, form_of
 from airflow_kstream.model.leases.requests import LeaseDeclaration, RecoveryRequest
 from airflow_kstream.model.templates import require_no_templates
@@ -100,7 +100,9 @@ def lease_dag(cluster_conn_id: str, declaration: LeaseDeclaration) -> DAG:
 def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
     fields = read_mapping(text)
     require_no_templates(fields)
-    yield lease_dag(declaration.stem, LeaseDeclaration.from_mapping(fields))
+    made = LeaseDeclaration.from_mapping(fields)
+    if is_made(Family.LEASES):
+        yield lease_dag(declaration.stem, made)
 
 
 def declared_dags() -> dict[str, DAG]:

@@ -19,13 +19,14 @@ declarations that name none (`spark_conn_id`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from airflow_kstream import settings
 from airflow_kstream.dags.control import control_dag
@@ -44,11 +45,15 @@ from airflow_kstream.dags.factory import (
 from airflow_kstream.dags.fleet import fleet_dag
 from airflow_kstream.dags.housekeeping import housekeeping_dag
 from airflow_kstream.dags.ids import (
+    Family,
     control_id,
     doctor_id,
     fleet_id,
     housekeeping_id,
+    is_made,
+    prefix,
     refused_id,
+    require_families,
     stream_id,
     undeclared_id,
 )
@@ -58,12 +63,14 @@ from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.declared_stream import declared
+from airflow_kstream.operators.moved_streams import shown_moved, variable_of
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 
 # The ids of a folder's other DAGs, which concern all of its streams.
 _OF_A_FOLDER = (undeclared_id, control_id, doctor_id, fleet_id, housekeeping_id)
+_LOOKS = {Family.DOCTOR: doctor_dag, Family.FLEET: fleet_dag, Family.HOUSEKEEPING: housekeeping_dag}
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,15 @@ def stream_dag(
     spark_conn_id: str | None,
     schedule: Schedule,
     options: AirflowOptions,
+    former: str = "",
 ) -> DAG:
-    """Make the DAG of a stream from the fields of its declaration, which were checked."""
+    """Make the DAG of a stream from the fields of its declaration, which were checked.
+
+    `former` is the id of the DAG that watched the stream, as long as this one is not on in its place.
+    """
     dag_id, about = stream_id(cluster_conn_id, fields["name"]), f"Keeps the stream {fields['name']} running"
-    with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__) as dag:
+    says = {"dag_display_name": f"{dag_id}: turn it on; {former}, which watched its stream, is gone"} if former else {}
+    with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__, **says) as dag:
         SparkStreamOperator(
             task_id="keep",
             # As the file has them: to check and to write all defaults, too, took twice as long for a fleet.
@@ -156,26 +168,38 @@ def vanished_dag(
         is_paused_upon_creation=False,
     ) as dag:
         names = [file.stem for file in files]
-        VanishedStreamsOperator(task_id="look_after", declared=names, cluster_conn_id=cluster, conn_id=spark_conn_id)
+        VanishedStreamsOperator(
+            task_id="look_after",
+            declared=names,
+            cluster_conn_id=cluster,
+            conn_id=spark_conn_id,
+            prefix=prefix(),
+            dag_of=partial(stream_id, cluster),
+        )
         PolicyEditsOperator(task_id="policy_edits", declarations=files, cluster_conn_id=cluster)
     return dag
 
 
-def notifier_dags() -> dict[str, DAG]:
-    """Make the DAG that says what is wrong with `[kstream] notifier`, none if nothing is.
+def settings_dags() -> dict[str, DAG]:
+    """Make the DAGs that say what is wrong with `[kstream] notifier` and `without_dags`, none if nothing is.
 
     It is not an import error: who is to hear of events must not decide whether streams are watched. Nor does the start
     of any other task import the notifier.
     """
-    name = "streams-notifier"
-    if not is_wanted(refused_id(name)):
-        return {}
-    try:
-        require_usable(settings.notifier(), "[kstream] ")
-    except InvalidInput as error:
-        dag = refusing_dag(name, "airflow.cfg", f"{error.message}. Streams are watched, and nobody hears of them")
-        return {dag.dag_id: dag}
-    return {}
+    checks: Mapping[str, tuple[Callable[[], None], str]] = {
+        "streams-notifier": (lambda: require_usable(settings.notifier(), "[kstream] "), "nobody hears of them"),
+        "streams-without_dags": (require_families, "the other families that it names have no DAGs"),
+    }
+    made = {}
+    for name, (require, still) in checks.items():
+        if not is_wanted(refused_id(name)):
+            continue
+        try:
+            require()
+        except InvalidInput as error:
+            dag = refusing_dag(name, "airflow.cfg", f"{error.message}. Streams are watched, and {still}")
+            made[dag.dag_id] = dag
+    return made
 
 
 def declared_dags() -> dict[str, DAG]:
@@ -193,10 +217,15 @@ def declared_dags() -> dict[str, DAG]:
     # Of a refused declaration none: its typo must not move the folder's other tasks.
     shared: dict[str, AirflowOptions] = {}
 
+    @cache
+    def moved(cluster: str) -> dict[str, str]:
+        # A task that starts needs no names, and who never set a prefix pays for no question.
+        return shown_moved(variable_of(cluster)) if prefix() and get_parsing_context().dag_id is None else {}
+
     def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
         fields, cluster = declared(declaration, text), declaration.parent.name
         options = options_of(fields)
-        yield stream_dag(fields, cluster, spark_conn_id, schedule, options)
+        yield stream_dag(fields, cluster, spark_conn_id, schedule, options, moved(cluster).get(declaration.stem, ""))
         shared[cluster] = shared.get(cluster, options).shared_with(options)
 
     def dag_of_refused(declaration: Path, why: str) -> DAG | None:
@@ -213,8 +242,8 @@ def declared_dags() -> dict[str, DAG]:
         files = declarations(folder, "*.yaml")
         options = shared.get(folder.name, AirflowOptions())
         vanished = vanished_dag(folder.name, files, spark_conn_id, schedule, options)
-        control = control_dag(folder.name, [file.stem for file in files], options)
-        looks = (dag_of(folder.name, options) for dag_of in (doctor_dag, fleet_dag, housekeeping_dag))
-        others = (vanished, control, *looks)
-        made |= {dag.dag_id: dag for dag in others}
-    return made | (notifier_dags() if made else {})
+        of_all = [dag_of(folder.name, options) for family, dag_of in _LOOKS.items() if is_made(family)]
+        if is_made(Family.CONTROL):
+            of_all.append(control_dag(folder.name, [file.stem for file in files], options))
+        made |= {dag.dag_id: dag for dag in (vanished, *of_all)}
+    return made | (settings_dags() if made else {})

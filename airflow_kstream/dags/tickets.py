@@ -33,7 +33,7 @@ from airflow.sdk import DAG, Param, task
 
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
-from airflow_kstream.dags.ids import keytabs_id, tickets_id
+from airflow_kstream.dags.ids import Family, is_made, keytabs_id, tickets_id
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration
 from airflow_kstream.model.templates import require_no_templates
@@ -109,8 +109,10 @@ def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
     fields = read_mapping(text)
     require_no_templates(fields)
     declaration = TicketDeclaration.from_mapping(fields)
-    yield ticket_dag(path.stem, declaration)
-    yield keytab_dag(path.stem, declaration)
+    if is_made(Family.TICKETS):
+        yield ticket_dag(path.stem, declaration)
+    if is_made(Family.KEYTABS):
+        yield keytab_dag(path.stem, declaration)
 
 
 def declared_dags() -> dict[str, DAG]:

@@ -30,6 +30,7 @@ from pathlib import Path
 from airflow.sdk import DAG
 
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
+from airflow_kstream.dags.ids import Family, is_made, tokens_id
 from airflow_kstream.model.declared import written
 from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.model.templates import require_no_templates
@@ -46,7 +47,7 @@ def token_dag(cluster_conn_id: str, declaration: TokenDeclaration) -> DAG:
     about = f"Shows which tokens on {cluster_conn_id} reach their max lifetime soon"
     with declared_dag(
         cluster_conn_id,
-        _id(cluster_conn_id),
+        tokens_id(cluster_conn_id),
         about,
         declaration.every,
         declaration.airflow,
@@ -67,16 +68,14 @@ def token_dag(cluster_conn_id: str, declaration: TokenDeclaration) -> DAG:
     return dag
 
 
-def _id(cluster_conn_id: str) -> str:
-    return f"tokens-{cluster_conn_id}"
-
-
 def token_dags(declaration: Path, text: str) -> Iterator[DAG]:
     fields = read_mapping(text)
     require_no_templates(fields)
-    yield token_dag(declaration.stem, TokenDeclaration.from_mapping(fields))
+    made = TokenDeclaration.from_mapping(fields)
+    if is_made(Family.TOKENS):
+        yield token_dag(declaration.stem, made)
 
 
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids."""
-    return dags_of_folder("tokens", "*.yaml", lambda file: [_id(file.stem)], token_dags)
+    return dags_of_folder("tokens", "*.yaml", lambda file: [tokens_id(file.stem)], token_dags)

@@ -14,7 +14,6 @@ from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.event import Event, EventKind, ToldSubject, Trouble
-from airflow_kstream.model.streams.stream_state import TaskIds
 from airflow_kstream.notifications.bounds import look_at, within
 from airflow_kstream.notifications.notifier import configured, notify_now
 from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
@@ -39,18 +38,6 @@ def put(uri: str, key: str, value: Any) -> None:
     from airflow.sdk.execution_time.context import AssetStateStoreAccessor
 
     AssetStateStoreAccessor(uri=uri).set(key, value)
-
-
-def is_deferred(by: TaskIds) -> bool:
-    """Return whether a task waits for its trigger, as Airflow's API server says; also where that can't be asked."""
-    try:
-        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-        count = RuntimeTaskInstance.get_ti_count
-        return count(by.dag, by.map_index, task_ids=[by.task], run_ids=[by.run], states=["deferred"]) > 0
-    except Exception as error:
-        log.warning("Whether %s.%s is deferred can't be asked: %r", by.dag, by.task, error)
-        return True
 
 
 def tell_from_task(

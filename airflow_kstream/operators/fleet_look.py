@@ -18,7 +18,6 @@ from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.streams.event import EventKind, ToldSubject
 from airflow_kstream.model.streams.plan import Refuse, Settled
 from airflow_kstream.model.streams.stream_state import Unlooked
-from airflow_kstream.notifications.tasks import is_deferred
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.events.attention import (
@@ -33,7 +32,7 @@ from airflow_kstream.policy.events.attention import (
     unwatched,
 )
 from airflow_kstream.policy.states.unlooked import unlooked
-from airflow_kstream.states.tasks import stored_look
+from airflow_kstream.states.tasks import is_deferred, stored_look
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.streams.folder.registry import stream_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -16,10 +16,11 @@ from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
+from airflow_kstream.operators.moved_streams import MovedStreams, show_moved, variable_of
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.state_dir import few
 from airflow_kstream.states.recorder import is_not_named
-from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.restart.undeclared import UndeclaredStreams
 from airflow_kstream.supervise.streams.spark.engines import engine_of
@@ -53,13 +54,25 @@ class VanishedStreamsOperator(TellingOperator):
     :param declared: the names of the streams that have a file now, refused or not.
     :param cluster_conn_id: the `kstream` connection.
     :param conn_id: the `spark` connection, as of SparkStreamOperator.
+    :param prefix: what stands before the ids of the streams' DAGs. Where that was another before, it also looks after
+        the streams whose DAG has another id now, until a task of that DAG watches; and it tells `nobody_watches`.
+    :param dag_of: makes the id of a stream's DAG of its name and a prefix.
     :raises Denied: when the connection's principal is not a supervisor of the state_dir: its word would not count.
     """
 
     def __init__(
-        self, *, declared: Sequence[str], cluster_conn_id: str, conn_id: str | None = None, **kwargs: Any
+        self,
+        *,
+        declared: Sequence[str],
+        cluster_conn_id: str,
+        conn_id: str | None = None,
+        prefix: str = "",
+        dag_of: Callable[[str, str], str] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.prefix = prefix
+        self.dag_of = dag_of
         self.declared = sorted(declared)
         self.cluster_conn_id = cluster_conn_id
         # What pages show is kept with it, for as long as a DAG names it.
@@ -73,16 +86,36 @@ class VanishedStreamsOperator(TellingOperator):
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            undeclared = UndeclaredStreams(session, place, self._engine_of, AirflowSecrets())
-            report = undeclared.look_after(self.declared)
+            others = self._moved(session, place)
+            moved = others or {}
+            report = UndeclaredStreams(session, place, self._engine_of, AirflowSecrets(), moved).look_after(
+                self.declared
+            )
         self._show(report.known, {*report.running, *self.declared})
         why = "put its file back, or stop it"
-        seen = [Trouble(EventKind.UNDECLARED, why, name) for name in report.running]
+        without_file = [name for name in report.running if name not in moved]
+        seen = [Trouble(EventKind.UNDECLARED, why, name) for name in without_file]
         self.tell(seen, {EventKind.UNDECLARED}, "undeclared")
-        metrics.cluster_gauge("undeclared_streams", float(len(report.running)), self.cluster_conn_id)
+        if others is not None:
+            self._tell_moved({name: moved[name] for name in report.running if name in moved})
+        metrics.cluster_gauge("undeclared_streams", float(len(without_file)), self.cluster_conn_id)
         if report.troubles:
             raise AirflowFailException("; ".join(report.troubles))
         return list(report.running)
+
+    def _moved(self, session: ClusterSession, place: DeclarationFolder) -> dict[str, str] | None:
+        """Return the former DAGs of the streams whose present one is not on; None where ids never had a prefix."""
+        if self.dag_of is None:
+            return None
+        moved = MovedStreams.of(place.installation, self.cluster_conn_id, self.prefix, self.dag_of)
+        return moved.look(session.told, session.declarations.streams(place), self.declared)
+
+    def _tell_moved(self, moved: Mapping[str, str]) -> None:
+        """Tell that nobody watches these but this task, here and in the names of their DAGs."""
+        words = "{}, which watched it, is gone: turn on its DAG with the prefix {!r}. This task keeps it until then"
+        seen = [Trouble(EventKind.UNWATCHED, words.format(was, self.prefix), name) for name, was in moved.items()]
+        self.tell(seen, {EventKind.UNWATCHED}, "moved")
+        show_moved(variable_of(self.cluster_conn_id), moved)
 
     def _show(self, known: Collection[str], names: Collection[str]) -> None:
         """Let Airflow's store show the names to persons, with those that it alone has: nothing is done about these."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 # States of a task that watches, or comes back to it by itself.
-_WATCHES = ("deferred", "running", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
+WATCHES = ("deferred", "running", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def watchers(session: Session, dags: Collection[str]) -> tuple[WatchingTask, ...
     rows = session.execute(
         select(*columns)
         .join(DagModel, DagModel.dag_id == Task.dag_id)
-        .where(Task.dag_id.in_(dags), Task.state.in_(_WATCHES))
+        .where(Task.dag_id.in_(dags), Task.state.in_(WATCHES))
     )
     return tuple(
         WatchingTask(TaskIds(dag, run, task, index), state or "", paused)

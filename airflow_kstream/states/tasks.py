@@ -11,10 +11,11 @@ from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.generation import Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Report
-from airflow_kstream.model.streams.stream_state import Rounds, StreamState
+from airflow_kstream.model.streams.stream_state import Rounds, StreamState, TaskIds
 from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
+from airflow_kstream.states.reading import WATCHES
 from airflow_kstream.states.recorder import is_not_named
 from airflow_kstream.states.values import detail_row, ids_of, reached_of, report_row, reported, reported_detail, row_of
 
@@ -39,6 +40,31 @@ def stored_look(cluster: str, stream: str) -> StreamState | None:
         if not is_not_named(error):
             log.warning("The last look at %s can't be read: %r", stream, error)
     return None
+
+
+def is_deferred(by: TaskIds) -> bool:
+    """Return whether a task waits for its trigger, as Airflow's API server says; also where that can't be asked."""
+    try:
+        return _count(by.dag, by.map_index, task_ids=[by.task], run_ids=[by.run], states=["deferred"]) > 0
+    except Exception as error:
+        log.warning("Whether %s.%s is deferred can't be asked: %r", by.dag, by.task, error)
+        return True
+
+
+def is_watched(dag: str) -> bool:
+    """Return whether a task of this DAG watches, or comes back to it by itself; not where that can't be asked."""
+    try:
+        return _count(dag, states=list(WATCHES)) > 0
+    except Exception as error:
+        log.warning("Whether a task of %s watches can't be asked: %r", dag, error)
+        return False
+
+
+def _count(*of: Any, **more: Any) -> int:
+    # Importing it takes as long as a worker's start.
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    return RuntimeTaskInstance.get_ti_count(*of, **more)
 
 
 def record(

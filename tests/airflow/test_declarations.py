@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from airflow.sdk import DAG
 
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.factory import dags_of_folder
-from airflow_kstream.dags.ids import stream_id
+from airflow_kstream.dags.ids import Family, stream_id
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
@@ -228,3 +229,88 @@ def test_a_wrong_setting_of_the_notifier_takes_no_stream_away(tmp_path: Path, mo
 
     assert type(dags["stream-prod.orders"].task_dict["keep"]) is SparkStreamOperator
     assert "notifier is 'no.such.Notifier', which can't be imported" in str(dags["refused-streams-notifier"].doc_md)
+
+
+def with_setting(patch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    patch.setenv(f"AIRFLOW__KSTREAM__{name.upper()}", value)
+
+
+@pytest.fixture
+def of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, DAG]]:
+    """Return what makes the DAGs of one declaration of each kind, all for the connection `east`."""
+    texts = {"leases": "paths: [/data]", "tickets": "", "tokens": "users: [etl]"}
+    for kind, text in texts.items():
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "east.yaml").write_text(text)
+    (tmp_path / "streams" / "east").mkdir(parents=True)
+    (tmp_path / "streams" / "east" / "orders.yaml").write_text(STREAM)
+    (tmp_path / "streams" / "east" / "sales.yaml").write_text("{")
+    (tmp_path / "streams" / "east" / "No Name.yaml").write_text("{")
+
+    def made() -> dict[str, DAG]:
+        kinds = (Declarations(kind, tmp_path / kind, monkeypatch).dags() for kind in KINDS)
+        return {name: dag for dags in kinds for name, dag in dags.items()}
+
+    return made
+
+
+def test_a_prefix_stands_before_each_id(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = of_all_kinds()
+    assert len(without) == 12
+    with_setting(monkeypatch, "dag_id_prefix", "etl-")
+    assert of_all_kinds().keys() == {f"etl-{name}" for name in without}
+
+
+@pytest.mark.parametrize(("prefix", "before"), [("my team ", "my_team_"), ("é", "_"), ("p" * 60, "p" * 40)])
+def test_a_prefix_that_no_id_may_have_is_made_fit(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch, prefix: str, before: str
+) -> None:
+    with_setting(monkeypatch, "dag_id_prefix", prefix)
+    assert {name.startswith(before) for name in of_all_kinds()} == {True}
+    assert len(stream_id("c" * 300, "s" * 50)) == 250
+
+
+def test_families_are_switched_off_one_by_one(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = of_all_kinds()
+    for family in Family:
+        with_setting(monkeypatch, "without_dags", f"{family}, ")
+        gone = every.keys() - of_all_kinds().keys()
+        needed = family in {Family.STREAM, Family.UNDECLARED, Family.REFUSED}
+        assert gone == (set() if needed else {f"{family}-east"})
+
+
+@pytest.mark.parametrize("wrong", ["docter", "undeclared"])
+def test_a_family_that_can_not_be_switched_off_takes_no_dag_away(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    every = of_all_kinds()
+    with_setting(monkeypatch, "without_dags", f"{wrong} doctor")
+    dags = of_all_kinds()
+    assert every.keys() - dags.keys() == {"doctor-east"}
+    assert f"[kstream] without_dags has {wrong}; allowed are control, " in str(
+        dags["refused-streams-without_dags"].description
+    )
+
+
+def test_a_dag_that_is_to_be_turned_on_says_so_in_its_name(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the DAG undeclared-* keeps for the DAG processor. Without a prefix that is not asked for."""
+    monkeypatch.setenv("AIRFLOW_VAR_KSTREAM_MOVED_DAGS_EAST", '{"orders": "stream-east.orders", "No Name": 1}')
+    assert of_all_kinds()["stream-east.orders"].dag_display_name == "stream-east.orders"
+    with_setting(monkeypatch, "dag_id_prefix", "etl-")
+    name = of_all_kinds()["etl-stream-east.orders"].dag_display_name
+    assert name == "etl-stream-east.orders: turn it on; stream-east.orders, which watched its stream, is gone"
+
+
+@pytest.mark.parametrize("stored", ["[]", "{", "7"])
+def test_a_variable_that_somebody_wrote_costs_no_dag(
+    of_all_kinds: Callable[[], dict[str, DAG]], monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_KSTREAM_MOVED_DAGS_EAST", stored)
+    with_setting(monkeypatch, "dag_id_prefix", "etl-")
+    assert of_all_kinds()["etl-stream-east.orders"].dag_display_name == "etl-stream-east.orders"

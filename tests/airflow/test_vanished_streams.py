@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -9,6 +11,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.streams.declarations import DeclarationFolder, KeptKind, written_streams
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, DesiredState
@@ -44,8 +47,14 @@ class Runs:
     def known(self) -> list[str]:
         return sorted(self._fleet.session.declarations.streams(PLACE))
 
-    def run(self, *declared: str) -> list[str]:
-        task = VanishedStreamsOperator(task_id="look_after", declared=declared, cluster_conn_id=CONNECTION)
+    def run(self, *declared: str, prefix: str = "") -> list[str]:
+        task = VanishedStreamsOperator(
+            task_id="look_after",
+            declared=declared,
+            cluster_conn_id=CONNECTION,
+            prefix=prefix,
+            dag_of=partial(stream_id, CONNECTION),
+        )
         return task.execute(cast("Context", {}))
 
 
@@ -310,3 +319,54 @@ def test_a_notifier_that_hangs_or_raises_fails_no_task(fleet: Fleet, monkeypatch
         assert len(notifiers.attempts) == 1
         notifiers.released.set()
     assert fleet.told("A notification is dropped") == 2
+
+
+@pytest.mark.usefixtures("recording")
+def test_streams_whose_dags_got_a_prefix_are_looked_after_until_the_new_ones_are_on(fleet: Fleet) -> None:
+    """Three streams, watched by DAGs of yesterday: Airflow looks no longer at their deferred tasks."""
+    fleet.declare("web")
+    names, runs = ("orders", "sales", "web"), Runs(fleet)
+    assert runs.run(*names) == []
+    assert fleet.variables == {}
+    assert runs.run(*names, prefix="etl-") == ["orders", "sales", "web"]
+    [shown] = fleet.variables.values()
+    assert json.loads(shown) == {name: f"stream-simulated.{name}" for name in names}
+    [told] = {text for _, text in notifiers.told}
+    assert "nobody watches a stream (orders): stream-simulated.orders, which watched it, is gone" in told
+    assert "And so for 2 more: sales, web" in told
+    assert "turn on its DAG with the prefix 'etl-'" in told
+    assert fleet.gauges[UNDECLARED] == [0, 0]
+
+    fleet.clock.ahead += 0.8 * ONE_WEEK
+    fleet.on = {"etl-stream-simulated.sales"}
+    assert runs.run(*names, prefix="etl-") == ["orders", "web"]
+    assert [len(fleet.generations(name)) for name in names] == [2, 1, 2]
+
+    fleet.on |= {"etl-stream-simulated.orders", "etl-stream-simulated.web"}
+    assert runs.run(*names, prefix="etl-") == []
+    assert fleet.variables == {}
+    assert any("watched again" in text for _, text in notifiers.told)
+    # A person may turn them off again: that is no change of a prefix.
+    fleet.on = set()
+    assert runs.run(*names, prefix="etl-") == []
+
+
+def test_a_prefix_that_is_taken_back_leaves_its_streams_to_their_former_dags(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    runs.run("orders")
+    assert runs.run("orders", prefix="etl-") == ["orders"]
+    assert runs.run("orders") == []
+
+
+def test_streams_that_are_new_with_a_prefix_wait_for_their_dag_as_ever(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    assert runs.run("orders", prefix="etl-") == []
+    assert runs.run("orders", "sales", prefix="etl-") == []
+
+
+def test_servers_that_are_away_turn_off_no_watch_of_a_moved_stream(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    runs.run("orders")
+    runs.run("orders", prefix="etl-")
+    fleet.yarn.away = True
+    assert runs.run("orders", prefix="etl-") == ["orders"]

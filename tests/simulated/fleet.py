@@ -35,6 +35,7 @@ from airflow_kstream.operators import (
     cluster_doctor,
     fleet_look,
     housekeeping,
+    moved_streams,
     policy_edits,
     stream_control,
     token_look,
@@ -172,6 +173,9 @@ class Fleet:
         # Whether a triggerer serves the deferred task of a stream, and the DAGs whose task is not deferred.
         self.served: dict[str, asyncio.Event] = defaultdict(_set_event)
         self.not_deferred: set[str] = set()
+        # DAGs that are on: a task of each watches. And Airflow's Variables.
+        self.on: set[str] = set()
+        self.variables: dict[str, str] = {}
         # By stream: its servers have no configuration that a doctor could read.
         self.foretold: dict[str, tuple[str, ...]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -198,6 +202,8 @@ class Fleet:
         yield ledgers, "put", self._write_store
         yield tasks, "get", lambda uri, key: self.store.get((uri, key))
         yield tasks, "put", self._write_as_task
+        yield moved_streams, "is_watched", lambda dag: dag in self.on
+        yield moved_streams, "Variable", self._variables()
         yield fleet_look, "is_deferred", lambda by: by.dag not in self.not_deferred
         yield outbox, "in_thread", self._notifiers_thread
         yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes))
@@ -384,6 +390,13 @@ class Fleet:
 
     def _notifiers_thread(self, work: Callable[[], None]) -> asyncio.Future[None]:
         return asyncio.get_running_loop().create_future() if self.notifiers_hang else at_once(work)
+
+    def _variables(self) -> SimpleNamespace:
+        return SimpleNamespace(
+            get=lambda key, default: self.variables.get(key, default),
+            set=lambda key, value, description: self.variables.update({key: value}),
+            delete=lambda key: self.variables.pop(key),
+        )
 
     def _host_clock(self) -> type[datetime]:
         clock = self.clock

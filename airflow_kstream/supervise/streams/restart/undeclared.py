@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
@@ -49,6 +49,8 @@ class UndeclaredStreams:
     place: DeclarationFolder
     engine_of: Callable[[StreamSpec], Engine]
     secrets: Secrets
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """The former DAGs of declared streams whose present one is not on: they are looked after, too."""
 
     def look_after(self, declared: Collection[str]) -> UndeclaredReport:
         """Look at them once, and take the steps that are due. `declared` are the streams that have a file now.
@@ -59,7 +61,7 @@ class UndeclaredStreams:
         every = known | set(declared)
         # At once: a look that fails forgets nobody.
         self._keep(known, every)
-        vanished = sorted(known - set(declared))
+        vanished = sorted((known - set(declared)) | self.moved.keys())
         running, troubles = self._look(vanished) if vanished else ([], [])
         self._keep(every, {*running, *declared})
         return UndeclaredReport(every, tuple(running), tuple(troubles))
@@ -74,10 +76,10 @@ class UndeclaredStreams:
         for name, verdict in verdicts.items():
             phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
             if phase is Phase.ENDED:
-                troubles.append(f"{name} is declared no longer, and {verdict.why}")
+                troubles.append(f"{self._subject(name)}, and {verdict.why}")
             elif phase is not Phase.STOPPED and not _never_was(verdict):
                 running.append(name)
-                _log_running(name, verdict)
+                self._log_running(name, verdict)
         due = [name for name in running if verdicts[name].calls_for_action]
         troubles += filter(None, map(self._act, due))
         troubles += self._look_as_itself([name for name in running if verdicts[name].step is None])
@@ -97,7 +99,7 @@ class UndeclaredStreams:
                 log.warning("%s is not seen with its own rights either: %s", name, error)
                 break
             except KstreamError as error:
-                troubles.append(f"{name} is declared no longer, and nobody sees it: {error}")
+                troubles.append(f"{self._subject(name)}, and nobody sees it: {error}")
         return [why for why in troubles if why]
 
     def _act(self, name: str) -> str:
@@ -105,7 +107,7 @@ class UndeclaredStreams:
         try:
             return self._reconciled(name)
         except KstreamError as error:
-            return f"{name} is declared no longer, and what is due can't be done: {error}"
+            return f"{self._subject(name)}, and what is due can't be done: {error}"
 
     def _reconciled(self, name: str) -> str:
         """Look and take the step that is due; return how the stream ended, empty if it did not."""
@@ -117,20 +119,26 @@ class UndeclaredStreams:
             run = StreamRun(session, known.spec, self.engine_of(known.spec), self.secrets, declared=known.submittable)
             report = Reconciler(run, tell=log.info, patient=False).run(Mode.WATCH)
         log.info("%s generation %s: %s", name, report.generation, report.why)
-        return f"{name} is declared no longer, and {report.why}" if report.ended else ""
+        return f"{self._subject(name)}, and {report.why}" if report.ended else ""
+
+    def _subject(self, name: str) -> str:
+        """Return a stream with why it is looked after here."""
+        if name in self.moved:
+            return f"{name} lost its DAG {self.moved[name]} to one with another prefix"
+        return f"{name} is declared no longer"
+
+    def _log_running(self, name: str, verdict: Verdict) -> None:
+        remaining = verdict.credentials.remaining
+        left = "" if remaining is None else f", horizon in {format_duration(remaining)}"
+        left += f", {verdict.people.freeze}" if verdict.people.freeze else ""
+        advice = "turn on its DAG" if name in self.moved else "put its file back"
+        state = f"{_state(verdict.step)}: {verdict.why}{left}"
+        log.error("%s and %s; %s, or stop it with `kstream streams stop`", self._subject(name), state, advice)
 
 
 def _never_was(verdict: Verdict) -> bool:
     """Return whether nothing of it was ever claimed or submitted: its file came and went while its DAG was paused."""
     return verdict.step is not None and verdict.generation == 0
-
-
-def _log_running(name: str, verdict: Verdict) -> None:
-    remaining = verdict.credentials.remaining
-    left = "" if remaining is None else f", horizon in {format_duration(remaining)}"
-    left += f", {verdict.people.freeze}" if verdict.people.freeze else ""
-    advice = "put its file back, or stop it with `kstream streams stop`"
-    log.error("%s is declared no longer and %s: %s%s; %s", name, _state(verdict.step), verdict.why, left, advice)
 
 
 def _state(step: Step | None) -> str:
