@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import sys
 from argparse import REMAINDER, Namespace
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from airflow.cli.cli_config import ActionCommand, Arg
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 
 def commands() -> list[ActionCommand]:
@@ -37,19 +43,19 @@ def run(arguments: Namespace) -> None:
     from airflow_kstream.cli import main
 
     if arguments.words[:2] == ["streams", "status"] and "--help" not in arguments.words:
-        _tell_unserved()
+        tell_unserved()
     before = ["--version"] if arguments.version else ["--cluster", arguments.cluster] if arguments.cluster else []
     main([*before, *arguments.words] if before or arguments.words else ["--help"])
 
 
-def _tell_unserved() -> None:
+def tell_unserved(database: Callable[[], AbstractContextManager[Session]] | None = None) -> None:
     """Tell of triggers that no triggerer serves; nothing where this host doesn't reach Airflow's database."""
     try:
         from airflow.utils.session import create_session
 
         from airflow_kstream.states.capacity import triggerers_load
 
-        with create_session() as session:
+        with (database or create_session)() as session:
             words = triggerers_load(session, datetime.now(UTC)).words
     except Exception:
         return

@@ -58,7 +58,7 @@ def is_made(family: Family) -> bool:
 
 
 def require_families() -> None:
-    """Check `[kstream] without_dags`. Raises InvalidInput: when it names what is no family, or one that is needed."""
+    """Check `[kstream] without_dags`. Raises InvalidInput: when it has another word, or a family that is needed."""
     optional = [family for family in Family if family not in _NEEDED]
     if wrong := [word for word in _left_out() if word not in optional]:
         raise InvalidInput(f"[kstream] without_dags has {', '.join(wrong)}; allowed are {', '.join(optional)}")

@@ -89,17 +89,18 @@ class SparkStreamOperator(UnendingOperator):
 
     Example::
 
-        SparkStreamOperator(
-            task_id="keep",
-            cluster_conn_id="prod",
-            stream={
-                "name": "orders",
-                "credentials": {"mode": "ticket"},
-                "application": "/opt/jobs/orders.py",
-                "checkpoints": ["/data/checkpoints/orders"],
-                "conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}},
-            },
-        )
+        with DAG("orders", schedule="*/5 * * * *", max_active_runs=1, catchup=False):
+            SparkStreamOperator(
+                task_id="keep",
+                cluster_conn_id="prod",
+                stream={
+                    "name": "orders",
+                    "credentials": {"mode": "ticket"},
+                    "application": "/opt/jobs/orders.py",
+                    "checkpoints": ["/data/checkpoints/orders"],
+                    "conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}},
+                },
+            )
 
     :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
         a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.

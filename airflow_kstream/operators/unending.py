@@ -49,7 +49,7 @@ class UnendingOperator(KstreamOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**_WATCHES_ON, **kwargs})
         if "retries" not in kwargs and not self.on_retry_callback:
-            # No failure is the last one any more, and somebody waits for the first.
+            # Airflow calls it after the last failure alone, and there is none.
             self.on_retry_callback = self.on_failure_callback
         _ask_for_schedule(self.get_dag())
 

@@ -88,9 +88,8 @@ class VanishedStreamsOperator(TellingOperator):
         ):
             others = self._moved(session, place)
             moved = others or {}
-            report = UndeclaredStreams(session, place, self._engine_of, AirflowSecrets(), moved).look_after(
-                self.declared
-            )
+            undeclared = UndeclaredStreams(session, place, self._engine_of, AirflowSecrets(), moved)
+            report = undeclared.look_after(self.declared)
         self._show(report.known, {*report.running, *self.declared})
         why = "put its file back, or stop it"
         without_file = [name for name in report.running if name not in moved]

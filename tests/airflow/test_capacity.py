@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,11 +13,10 @@ from airflow.jobs.job import Job
 from airflow.models.base import Base
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.trigger import Trigger
-from airflow.utils import session as sessions
 from sqlalchemy import create_engine, insert, select, update
 from sqlalchemy.orm import Session
 
-from airflow_kstream import airflow_cli, cli
+from airflow_kstream import airflow_cli
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import Rounds, StreamState, TaskIds
@@ -101,20 +99,12 @@ def test_what_waits_although_there_is_room_names_other_causes(database: Session)
 
 
 def test_the_command_line_tells_it_where_it_reaches_the_database(
-    database: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    database: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Patched are Airflow's session, which is the process's, and the command, whose cluster does not exist."""
     defer(database, 1)
-
-    @contextmanager
-    def create_session() -> Iterator[Session]:
-        yield database
-
-    monkeypatch.setattr(sessions, "create_session", create_session)
-    monkeypatch.setattr(cli, "main", lambda words: None)
-    airflow_cli.run(Namespace(words=["streams", "status", "orders"]))
+    airflow_cli.tell_unserved(lambda: nullcontext(database))
     assert capsys.readouterr().err.startswith("1 trigger has waited")
-    airflow_cli.run(Namespace(words=["streams", "stop", "orders"]))
+    airflow_cli.tell_unserved(lambda: nullcontext(Session(create_engine("sqlite://"))))
     assert capsys.readouterr().err == ""
 
 
@@ -130,7 +120,7 @@ def states_of(database: Session, since: timedelta, served: timedelta = MINUTE) -
     return found
 
 
-def test_of_a_thousand_streams_the_ten_that_wait_are_told_in_minutes(database: Session) -> None:
+def test_of_a_thousand_streams_the_ten_that_wait_are_called_unwatched(database: Session) -> None:
     defer(database, 1010)
     triggerer(database)
     states = states_of(database, since=7 * MINUTE, served=1010 * MINUTE / 60)
@@ -196,7 +186,7 @@ def test_the_fleets_look_tells_of_a_deferred_stream_that_no_triggerer_serves(fle
     assert end.startswith("simulated: the stream is watched again (orders), after ")
 
 
-def test_a_triggerer_that_is_gone_is_told_for_each_of_its_streams(fleet: Fleet) -> None:
+def test_without_a_triggerer_nobody_watches_any_stream(fleet: Fleet) -> None:
     fleet.declare("orders", "sales", watch=WatchPolicy(every=timedelta(seconds=30)))
     runs = Runs(fleet)
 

@@ -67,7 +67,7 @@ def test_each_has_an_example_that_runs_as_it_stands(kind: type) -> None:
     assert example, f"{kind.__module__}.{kind.__name__} has no example"
     code = compile(example, kind.__name__, "exec", dont_inherit=True)
     if kind not in NEED_A_CLUSTER:
-        with DAG("examples", start_date=datetime(2026, 3, 1, tzinfo=UTC)):
+        with DAG("examples", schedule="@daily", start_date=datetime(2026, 3, 1, tzinfo=UTC)):
             exec(code, names())
 
 

@@ -426,6 +426,23 @@ def test_a_refused_declaration_of_a_stream_that_never_ran_fails_with_the_refusal
     assert fleet.yarn.apps == {}
 
 
+def test_a_refused_mapping_in_a_dag_of_ones_own_watches_what_runs(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    with pytest.warns(UserWarning, match="kredentials"):
+        keep = SparkStreamOperator(
+            task_id="keep", cluster_conn_id=CONNECTION, stream={"name": "orders", "kredentials": {}}
+        )
+    with pytest.raises(TaskDeferred):
+        keep.execute(context())
+    assert fleet.told("orders is kept as it was last submitted. kredentials: there is no such field") == 1
+    assert len(fleet.generations("orders")) == 1
+    fleet.hdfs.files.clear()
+    fleet.yarn.apps.clear()
+    with pytest.raises(AirflowFailException, match=r"kredentials.* And there is nothing to keep"):
+        keep.execute(context())
+    assert fleet.yarn.apps == {}
+
+
 def test_a_refused_declarations_task_waits_for_servers_that_are_away(fleet: Fleet) -> None:
     fleet.declare("orders")
     fleet.refused.add("orders")
