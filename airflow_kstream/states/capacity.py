@@ -35,8 +35,9 @@ class TriggerersLoad:
         """Return what waits and what to set; empty if nothing waits."""
         if not self.waited:
             return ""
-        waits = "1 trigger has" if self.waited == 1 else f"{self.waited} triggers have"
-        waits += " waited for a triggerer for longer than a minute, so nobody watches what their tasks wait for"
+        who = "1 trigger has" if self.waited == 1 else f"{self.waited} triggers have"
+        whose = "its task" if self.waited == 1 else "their tasks"
+        waits = f"{who} waited for a triggerer for longer than a minute, and nobody watches for {whose}"
         if not self.triggerers:
             return f"{waits}: no triggerer is alive. Start one"
         room = f"{self.triggerers * self.capacity} ({self.triggerers} living, [triggerer] capacity {self.capacity})"
