@@ -281,6 +281,7 @@ def test_a_block_without_any_datanode_is_lost_once_all_others_have_reported(thre
     for namenode in ("nn1", "nn2"):
         three.kill(namenode)
         three.start(namenode)
+    three.failover()
     three.hdfs("dfsadmin", "-safemode", "leave")
     with lease_session(three, "streamer") as session:
         try:
