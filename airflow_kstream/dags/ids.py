@@ -6,6 +6,7 @@ Before each stands `[kstream] dag_id_prefix`, as the DAG processor, the workers 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 from airflow_kstream import settings
@@ -78,6 +79,17 @@ def stream_id(cluster: str, stream: str, before: str | None = None) -> str:
     before = prefix() if before is None else before
     longest = _LONGEST_ID - len(before) - len("stream-.") - _LONGEST_NAME
     return dag_id(Family.STREAM, f"{fit_for_id(cluster)[:longest]}.{stream}", before)
+
+
+def namesake(cluster: str, others: Iterable[str]) -> str:
+    """Return the one of these connections whose DAGs have the ids that this one's would have, empty if it has its own.
+
+    One whose id a DAG's id can hold as it is keeps it, whatever others are called.
+    """
+    ours = stream_id(cluster, "")
+    alike = sorted((stream_id(other, "") != dag_id(Family.STREAM, f"{other}."), other) for other in others)
+    first = next((other for _, other in alike if stream_id(other, "") == ours), cluster)
+    return "" if first == cluster else first
 
 
 def undeclared_id(cluster: str) -> str:

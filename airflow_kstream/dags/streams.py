@@ -51,6 +51,7 @@ from airflow_kstream.dags.ids import (
     fleet_id,
     housekeeping_id,
     is_made,
+    namesake,
     prefix,
     refused_id,
     require_families,
@@ -60,6 +61,7 @@ from airflow_kstream.dags.ids import (
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.names import called
 from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.declared_stream import declared
@@ -100,7 +102,8 @@ def stream_dag(
 
     `former` is the id of the DAG that watched the stream, as long as this one is not on in its place.
     """
-    dag_id, about = stream_id(cluster_conn_id, fields["name"]), f"Keeps the stream {fields['name']} running"
+    name = fields["name"]
+    dag_id, about = stream_id(cluster_conn_id, name), f"Keeps the stream {called(name, fields.get('app_name'))} running"
     says = {"dag_display_name": f"{dag_id}: turn it on; {former}, which watched its stream, is gone"} if former else {}
     with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__, **says) as dag:
         SparkStreamOperator(
@@ -216,6 +219,8 @@ def declared_dags() -> dict[str, DAG]:
 
     # Of a refused declaration none: its typo must not move the folder's other tasks.
     shared: dict[str, AirflowOptions] = {}
+    clusters = [folder.name for folder in subfolders("streams")]
+    namesakes = {cluster: other for cluster in clusters if (other := namesake(cluster, clusters))}
 
     @cache
     def moved(cluster: str) -> dict[str, str]:
@@ -223,13 +228,17 @@ def declared_dags() -> dict[str, DAG]:
         return shown_moved(variable_of(cluster)) if prefix() and get_parsing_context().dag_id is None else {}
 
     def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
-        fields, cluster = declared(declaration, text), declaration.parent.name
+        cluster = declaration.parent.name
+        if other := namesakes.get(cluster):
+            raise InvalidInput(f"its DAGs would have the ids of those of {other}; give connection {cluster} another id")
+        fields = declared(declaration, text)
         options = options_of(fields)
         yield stream_dag(fields, cluster, spark_conn_id, schedule, options, moved(cluster).get(declaration.stem, ""))
         shared[cluster] = shared.get(cluster, options).shared_with(options)
 
     def dag_of_refused(declaration: Path, why: str) -> DAG | None:
-        return refused_dag(declaration, why, spark_conn_id, schedule)
+        known = declaration.parent.name not in namesakes
+        return refused_dag(declaration, why, spark_conn_id, schedule) if known else None
 
     def ids(declaration: Path) -> list[str]:
         return [stream_id(declaration.parent.name, declaration.stem)]
@@ -237,7 +246,7 @@ def declared_dags() -> dict[str, DAG]:
     made = dags_of_folder("streams", "*/*.yaml", ids, stream_dags, dag_of_refused)
     for folder in subfolders("streams"):
         # Of a folder without a file, too: its last stream may run on.
-        if not is_wanted(*(id_of(folder.name) for id_of in _OF_A_FOLDER)):
+        if folder.name in namesakes or not is_wanted(*(id_of(folder.name) for id_of in _OF_A_FOLDER)):
             continue
         files = declarations(folder, "*.yaml")
         options = shared.get(folder.name, AirflowOptions())

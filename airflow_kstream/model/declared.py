@@ -1,6 +1,6 @@
 """The one reader for declarations that people write: YAML, forms, connections, a DAG's Python.
 
-    name is 'Orders'; allowed is 1 to 50 of a-z, 0-9 and -, no - at the ends
+    name is 'Orders'; allowed is 1 to 50 of a-z, 0-9, - and _, neither - nor _ at the ends; ...
     deploy.quue: there is no such field; the fields of deploy are queue, driver_memory, ...
 
 A dataclass declares its fields with the kinds of `model.fields`. Pydantic checks all fields and reports every wrong

@@ -19,6 +19,7 @@ from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import is_principal
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
+from airflow_kstream.model.names import ID, OF_AN_APP_NAME, OF_AN_ID, allowed_for, is_app_name, is_id
 
 # The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
@@ -31,8 +32,6 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(
 _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
 _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
 _CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/.*)")
-_STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
-_OF_A_STREAM = "1 to 50 of a-z, 0-9 and -, no - at the ends"
 _AN_APPLICATION = "application_1700000000000_0001"
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
@@ -54,19 +53,26 @@ class FieldCheck(AfterValidator):
 
 
 def must(
-    holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False, **keywords: Any
+    holds: Callable[[Any], bool],
+    allowed: str | Callable[[Any], str],
+    *,
+    hidden: Callable[[Any], bool] = lambda value: False,
+    **keywords: Any,
 ) -> AfterValidator:
     """Refuse a value for which `holds` is false; the refusal does not show a `hidden` value.
 
-    `keywords` are those of a JSON schema that say the same, or a part of it, to an editor.
+    `allowed` may depend on the value that is refused. `keywords` are those of a JSON schema that say the same, or
+    a part of it, to an editor.
     """
 
     def checked(value: Any, info: ValidationInfo) -> Any:
         if not (info.context or {}).get(PERSISTED) and not holds(value):
-            raise PydanticCustomError("refused", "{allowed}", {"allowed": allowed, "hidden": hidden(value)})
+            words = allowed if isinstance(allowed, str) else allowed(value)
+            raise PydanticCustomError("refused", "{allowed}", {"allowed": words, "hidden": hidden(value)})
         return value
 
-    return FieldCheck(checked, {"description": f"Allowed: {allowed}.", **keywords})
+    said = {"description": f"Allowed: {allowed}."} if isinstance(allowed, str) else {}
+    return FieldCheck(checked, {**said, **keywords})
 
 
 def whole(regex: re.Pattern[str]) -> str:
@@ -83,7 +89,7 @@ def _may_hold_a_password(address: str) -> bool:
 
 
 def is_stream_name(text: str) -> bool:
-    return _STREAM.fullmatch(text) is not None
+    return is_id(text)
 
 
 def is_application_id(text: str) -> bool:
@@ -99,7 +105,7 @@ def require_application_id(text: str) -> None:
 def require_stream_name(text: str) -> None:
     """Raises InvalidInput: when no stream can have this name."""
     if not is_stream_name(text):
-        raise InvalidInput(f"name is {text!r}; allowed is {_OF_A_STREAM}")
+        raise InvalidInput(f"name is {text!r}; allowed is {allowed_for(text)}")
 
 
 def _is_line(text: str) -> bool:
@@ -294,7 +300,8 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it", pattern="^/")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
-StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM, pattern=whole(_STREAM))]
+StreamName = Annotated[str, must(is_stream_name, allowed_for, description=f"Allowed: {OF_AN_ID}.", pattern=whole(ID))]
+AppName = Annotated[str, must(is_app_name, OF_AN_APP_NAME)]
 ApplicationId = Annotated[str, must(is_application_id, f"like {_AN_APPLICATION}", pattern=whole(_APPLICATION))]
 # YAML's 8 and true are text to a job.
 _Scalar = BeforeValidator(_written_scalar, json_schema_input_type=str | float | bool)

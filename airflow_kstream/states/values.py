@@ -55,6 +55,7 @@ def state_of(
             desired=known.desired,
             by=by,
             rounds=rounds,
+            app_name=known.app_name,
         )
     remaining, plan_in = verdict.credentials.remaining, verdict.credentials.plan_in
     return StreamState(
@@ -74,6 +75,7 @@ def state_of(
         desired=verdict.facts.desired if verdict.facts else None,
         by=by,
         rounds=rounds,
+        app_name=verdict.app_name or "",
     )
 
 
@@ -108,6 +110,7 @@ def reported(
         desired=_still_wanted(report, before),
         by=by,
         rounds=rounds,
+        app_name=report.app_name,
     )
 
 
@@ -182,6 +185,7 @@ def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[s
         "why": state.verdict,
         "generation": state.generation,
         "application": state.application,
+        "app_name": state.app_name,
         "heartbeat": plain(verdict.progress.heartbeat),
         "seen": state.seen.isoformat(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +12,10 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.event import Event, EventKind, Ledger, Trouble
+from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.events.bundles import compare
+from airflow_kstream.policy.states.due import Kind
 
 
 class StreamEventTrigger(BaseEventTrigger):
@@ -73,4 +76,9 @@ class StreamEventTrigger(BaseEventTrigger):
         told = Ledger.from_json(await ledgers.get(uri, ledgers.KEY))
         passed_on = Ledger.from_json(await ledgers.get(uri, self.key))
         seen = [Trouble(event.kind, event.why, event.about) for event in told.lasting.values()]
-        return compare(passed_on, seen, frozenset(EventKind), datetime.now(UTC), self.cluster_conn_id, self.stream)
+        subject = self.cluster_conn_id, self.stream
+        ledger, events = compare(passed_on, seen, frozenset(EventKind), datetime.now(UTC), *subject)
+        if not events or not self.stream:
+            return ledger, events
+        state = StreamState.from_json(await ledgers.get(uri, Kind.VERDICT.value))
+        return ledger, tuple(replace(event, app_name=state.app_name if state else "") for event in events)

@@ -122,6 +122,7 @@ class Teller:
         self.ledger = carried or Ledger()
         self._subject = cluster, stream
         self._declared = declared or NotifyPolicy()
+        self._app_name = ""
         self._loading: asyncio.Task[None] | None = None
         self._patient_until = 0.0
 
@@ -160,13 +161,19 @@ class Teller:
         self._loading = asyncio.create_task(self._load(), context=Context())
 
     def saw(
-        self, seen: Iterable[Trouble], kinds: Collection[EventKind], declared: NotifyPolicy | None = None
+        self,
+        seen: Iterable[Trouble],
+        kinds: Collection[EventKind],
+        declared: NotifyPolicy | None = None,
+        app_name: str | None = None,
     ) -> Ledger:
         """Tell what begins and ends by a look, and return what was told by now.
 
-        `kinds` are those that it can judge, `declared` is the notifier that it saw declared, None if it saw none.
+        `kinds` are those that it can judge, `declared` is the notifier that it saw declared, None if it saw none, and
+        `app_name` what people call the stream, None if it did not see that.
         """
         self._declared = declared or self._declared
+        self._app_name = self._app_name if app_name is None else app_name
         if self._loading is None:
             return self.ledger
         before = self.ledger
@@ -177,7 +184,7 @@ class Teller:
         if not self._subject[1]:
             # Other triggerers watch streams of the cluster, too, and none knows what the others told meanwhile.
             before = replace(before, alone=True)
-        ledger, events = compare(before, seen, kinds, datetime.now(UTC), *self._subject)
+        ledger, events = compare(before, seen, kinds, datetime.now(UTC), *self._subject, self._app_name)
         if events:
             self.ledger = ledger
             _process.here().tell(self._subject, self._notifier(), before, ledger, events)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.names import called
 from airflow_kstream.model.streams.plan import Obstacle, Phase, Settled
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
@@ -37,7 +38,8 @@ def streams_table(verdicts: Mapping[str, Verdict], *, by_trouble: bool = False) 
     for stream, verdict in sorted(verdicts.items(), key=lambda pair: (by_trouble and _is_well(pair[1]), pair[0])):
         foretold = [cell(*verdict.credentials.foretold, style="yellow")] if shown else []
         number = str(verdict.generation or "")
-        add(rows, stream, number, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
+        which = called(stream, verdict.app_name), number
+        add(rows, *which, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
     return rows
 
 

@@ -173,6 +173,35 @@ def test_no_two_streams_share_an_id_and_each_is_one(one: tuple[str, str], other:
     assert DAG(stream_id(*one), schedule=None).dag_id.endswith(f".{one[1]}")
 
 
+def test_a_connection_whose_dags_would_have_anothers_ids_gets_none_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that a DAG's id can hold as it is loses nothing, whatever is added beside it."""
+    declarations = Declarations("streams", tmp_path, monkeypatch)
+    seen = []
+    for cluster in ("eu_west", "eu:west"):
+        (tmp_path / cluster).mkdir()
+        (tmp_path / cluster / "orders.yaml").write_text(STREAM)
+        seen.append(declarations.dags())
+    alone, both = seen
+    assert both.keys() - alone.keys() == {"refused-streams-eu_west-orders"}
+    keep = both["stream-eu_west.orders"].get_task("keep")
+    assert isinstance(keep, SparkStreamOperator)
+    assert keep.cluster_conn_id == "eu_west"
+    said = both["refused-streams-eu_west-orders"].description or ""
+    assert "eu:west" in said
+    assert "have the ids of those of eu_west; give connection eu:west another id" in said
+
+
+def test_the_dag_of_a_stream_says_what_people_call_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders_v2.yaml").write_text(
+        STREAM.replace("name: orders", "name: orders_v2, app_name: Orders.Stream v2")
+    )
+    dag = Declarations("streams", tmp_path, monkeypatch).dags()["stream-prod.orders_v2"]
+    assert dag.description == "Keeps the stream Orders.Stream v2 (orders_v2) running"
+
+
 def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from airflow_kstream.model.clusters.authors import DIGITS, file_about
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.names import called
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.printable import printable_line
 from airflow_kstream.model.secrets import without_secrets
@@ -79,7 +80,8 @@ class Trouble:
 class Event:
     """The begin of an event, or its end if `until` is set. Without a `stream` it is the cluster's.
 
-    Times are of the host that saw it. `cluster` is the connection's id.
+    Times are of the host that saw it. `cluster` is the connection's id, `app_name` what people call the stream, if that
+    is known and not its name.
     """
 
     kind: EventKind
@@ -89,6 +91,7 @@ class Event:
     why: str
     about: str = ""
     until: datetime | None = None
+    app_name: str = ""
 
     @property
     def ended(self) -> bool:
@@ -100,7 +103,7 @@ class Event:
 
     @property
     def subject(self) -> str:
-        return f"{self.cluster}/{self.stream}" if self.stream else self.cluster
+        return f"{self.cluster}/{called(self.stream, self.app_name)}" if self.stream else self.cluster
 
     @property
     def words(self) -> str:
@@ -122,6 +125,7 @@ class Event:
             "ended": self.ended,
             "cluster": self.cluster,
             "stream": self.stream or None,
+            "app_name": _shown(self.app_name) or None,
             "about": _shown(self.about),
             "since": self.since.isoformat(),
             "until": self.until.isoformat() if self.until else None,

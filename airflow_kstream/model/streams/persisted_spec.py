@@ -19,6 +19,7 @@ from typing import Any
 
 from airflow_kstream.model.declared import read, read_persisted, written
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.names import is_app_name
 from airflow_kstream.model.streams.stream import CREDENTIALS, POLICIES, Deploy, OnChange, StreamSpec
 
 # Increment it whenever the same spec gets another digest.
@@ -48,7 +49,11 @@ def read_spec(persisted: object) -> StreamSpec | UnknownSpec:
     }
     try:
         return read_persisted(
-            StreamSpec, job | read_policies(persisted) | {"on_change": _on_change(persisted.get("on_change"))}
+            StreamSpec,
+            job
+            | {"app_name": _app_name(persisted.get("app_name"))}
+            | read_policies(persisted)
+            | {"on_change": _on_change(persisted.get("on_change"))},
         )
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
@@ -85,6 +90,11 @@ def _build(kind: type[Any], values: Mapping[str, Any]) -> Any | None:
         return read(kind, values)
     except InvalidInput:
         return None
+
+
+def _app_name(value: object) -> str | None:
+    """Return the name that YARN shows. What no declaration could give is none, in a command line above all."""
+    return value if isinstance(value, str) and is_app_name(value) else None
 
 
 def _on_change(value: object) -> str:

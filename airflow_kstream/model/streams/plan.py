@@ -203,6 +203,8 @@ class Report:
     foretold: tuple[str, ...] = ()
     """What the doctor expects for the running generation, each with its date, if it was asked."""
     done: tuple[DoneAction, ...] = field(default=())
+    app_name: str = ""
+    """What people call it, as it is declared; empty if that is its name."""
 
     @property
     def ended(self) -> bool:

@@ -54,7 +54,7 @@ _OUR_TAG = "kstream"
 _RESERVED = {
     "spark.master": "master is yarn; remove it",
     "spark.submit.deployMode": "deploy mode is cluster; remove it",
-    "spark.app.name": "the application has the stream's name; remove it",
+    "spark.app.name": "use app_name",
     "spark.kerberos.principal": "use credentials.principal",
     "spark.kerberos.keytab": "use credentials.keytab",
     "spark.yarn.principal": "use credentials.principal",

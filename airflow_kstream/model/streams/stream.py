@@ -16,6 +16,7 @@ from airflow_kstream.model.fields import (
     NO_CHECKPOINT,
     STRICT,
     ApplicationFile,
+    AppName,
     Argument,
     Checkpoints,
     Count,
@@ -161,8 +162,9 @@ class StreamSpec:
     `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
     says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
     `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs
-    with the same `name` on the same `state_dir` are one stream. `airflow` is for the shipped DAGs alone: in a DAG of
-    your own, give the operator Airflow's own arguments.
+    with the same `name` on the same `state_dir` are one stream; its `app_name` is what YARN, pages and messages show in
+    place of that. `airflow` is for the shipped DAGs alone: in a DAG of your own, give the operator Airflow's own
+    arguments.
 
     The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
     """
@@ -187,6 +189,7 @@ class StreamSpec:
     kafka: KafkaPolicy = field(default_factory=KafkaPolicy)
     on_change: OnChange = OnChange.REPORT
     airflow: AirflowOptions = field(default_factory=AirflowOptions)
+    app_name: AppName | None = None
 
     @classmethod
     def from_mapping(cls, declaration: Mapping[str, Any]) -> StreamSpec:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 
@@ -76,13 +77,15 @@ class StreamState:
     by: TaskIds = TaskIds()
     rounds: Rounds | None = None
     """None where that is not known: an earlier version kept it."""
+    app_name: str = ""
+    """What people call the stream, if that is not its name."""
 
     @property
     def mark(self) -> Hashable:
         """Return what differs if the state changed. Times move with each look."""
         words = "" if self.state in _RESTLESS else self.verdict
         seen = self.state, words, self.generation, self.application, self.progress.pulse, self.events
-        return *seen, self.desired, self.by
+        return *seen, self.desired, self.by, self.app_name
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
@@ -92,6 +95,7 @@ class StreamState:
             "verdict": self.verdict,
             "generation": self.generation,
             "application": self.application,
+            "app_name": self.app_name,
             "seen": self.seen.isoformat(),
             "pulse": self.progress.pulse,
             "horizon": self.horizon.isoformat() if self.horizon else None,
@@ -135,6 +139,7 @@ class StreamState:
                     int(data.get("map_index", -1)),
                 ),
                 rounds=_rounds(data.get("rounds")),
+                app_name=shown_app_name(str(data.get("app_name") or "")),
             )
         except (KeyError, ValueError, TypeError):
             return None

@@ -126,6 +126,7 @@ def compare(
     now: datetime,
     cluster: str,
     stream: str = "",
+    app_name: str = "",
 ) -> tuple[Ledger, tuple[Event, ...]]:
     """Return the ledger after a look, and the events to tell: ends first, then begins.
 
@@ -139,7 +140,7 @@ def compare(
         return told, ()
     ends = [Event(each.kind, cluster, stream, each.since, each.why, each.about, until=now) for each in over]
     begins = [Event(trouble.kind, cluster, stream, now, trouble.why, trouble.about) for trouble in new]
-    events = (*ends, *begins)
+    events = tuple(replace(event, app_name=app_name) for event in (*ends, *begins))
     return reduce(after, events, told), events
 
 

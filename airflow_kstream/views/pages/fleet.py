@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.names import called
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.event import EventKind, Ledger
 from airflow_kstream.model.streams.generation import DesiredState
@@ -136,6 +137,7 @@ def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]
     succeeded = bool(seen.report.get("succeeded"))
     row = {
         "cluster": seen.cluster,
+        "called": called(seen.stream, state.app_name),
         "stream": seen.stream,
         "urgency": urgency(state, now, kinds, stale=stale, succeeded=succeeded),
         "state": state.state,

@@ -118,6 +118,18 @@ def test_troubles_of_one_kind_about_two_things_are_two_events() -> None:
     assert [(event.about, event.ended) for event in ended] == [("b@A", True)]
 
 
+def test_an_event_says_what_people_call_its_stream_and_what_they_type() -> None:
+    seen = [Trouble(EventKind.STALLED, "no commit for an hour")]
+    told, [begin] = compare(Ledger(), seen, {EventKind.STALLED}, NOW, "prod", "orders_v2", "Orders <v2>")
+    _, [end] = compare(told, [], {EventKind.STALLED}, NOW, "prod", "orders_v2", "Orders <v2>")
+
+    assert begin.words.startswith("prod/Orders <v2> (orders_v2): it runs and makes no progress")
+    assert end.words.startswith("prod/Orders <v2> (orders_v2): it is stalled no longer")
+    assert (begin.to_json()["stream"], begin.to_json()["app_name"]) == ("orders_v2", "Orders <v2>")
+    assert begin.to_json()["html"].startswith("prod/Orders &lt;v2&gt; (orders_v2): ")
+    assert Event(EventKind.STALLED, "prod", "orders", NOW, "", app_name="\x1b[2J").words.startswith("prod/\\x1b[2J (")
+
+
 def test_events_are_sentences() -> None:
     begin = Event(EventKind.STALLED, "prod", "orders", NOW, "no commit for an hour")
     end = Event(EventKind.TICKET, "prod", "", NOW, "the KDC is away", "etl@A", until=NOW + timedelta(minutes=90))

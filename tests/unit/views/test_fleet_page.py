@@ -71,6 +71,20 @@ def test_a_stream_is_as_urgent_as_its_worst_sign(state: dict[str, Any], urgency:
     assert row(**state)["urgency"] == urgency
 
 
+def test_a_row_has_the_name_that_people_know_and_the_one_that_they_type() -> None:
+    assert row()["called"] == "orders"
+    named = row(app_name="Orders.Stream v2")
+    assert (named["called"], named["stream"]) == ("Orders.Stream v2 (orders)", "orders")
+
+
+@pytest.mark.parametrize("stored", ["\x1b[2J", "x" * 5000, 7, None, ["a"]])
+def test_a_name_that_somebody_put_into_a_stored_row_is_a_short_line(stored: object) -> None:
+    state = StreamState.from_json({**STATE.to_json(), "app_name": stored})
+    assert state
+    assert state.app_name.isprintable()
+    assert len(state.app_name) <= 100
+
+
 def test_a_job_that_ended_well_needs_nobody() -> None:
     assert row(replace(SEEN, report={"succeeded": True}), state="ended", horizon=None)["urgency"] == Urgency.AT_REST
 

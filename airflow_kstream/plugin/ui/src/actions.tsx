@@ -26,7 +26,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
         className="ks-button ks-menu-button"
         aria-haspopup="menu"
         aria-expanded={open}
-        aria-label={`Actions for ${row.stream}`}
+        aria-label={`Actions for ${row.called}`}
         title={form.may ? "Actions" : "You may not start runs of its control DAG"}
         disabled={!form.may}
         onClick={() => setOpen(true)}
@@ -76,7 +76,7 @@ function Menu({ row, below, close, choose }: { row: Row; below: HTMLElement; clo
       ref={menu}
       popover="auto"
       role="menu"
-      aria-label={`Actions for ${row.stream}`}
+      aria-label={`Actions for ${row.called}`}
       className="ks-menu"
       style={place}
       onKeyDown={step}
@@ -120,7 +120,7 @@ function ActionDialog({
   const [before] = React.useState(row.desired.at);
   const shown = row.desired.at !== before && row.desired.reason === reason.trim();
   const conf = () => ({ action: word, stream: row.stream, reason: reason.trim() });
-  const name = `${action.title} ${row.stream}`;
+  const name = `${action.title} ${row.called}`;
   return (
     <RunDialog
       title={`${name}?`}

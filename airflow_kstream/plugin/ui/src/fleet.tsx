@@ -48,7 +48,7 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
   const clusters = new Map(fleet.clusters.map((each) => [each.id, each]));
   const several = clusters.size > 1;
   const rows = fleet.streams.filter(
-    (row) => (!show || row.urgency === show) && (!name || `${row.cluster}/${row.stream}`.toLowerCase().includes(name.toLowerCase())),
+    (row) => (!show || row.urgency === show) && (!name || `${row.cluster}/${row.stream} ${row.called}`.toLowerCase().includes(name.toLowerCase())),
   );
   const newest = Math.max(...fleet.streams.map((row) => Date.parse(row.seen)));
   const late = now - newest > fleet.stale_after * 1000;

@@ -23,7 +23,7 @@ export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
     <tr className={`ks-row ks-edge-${tone}${row.findings.length ? " ks-more" : ""}`} data-stream={row.stream}>
       <td data-label="Stream">
         <Link className="ks-name" to={page({ cluster: row.cluster, stream: row.stream })}>
-          {row.stream}
+          {row.called}
         </Link>
         <div className="ks-state">
           <Badge tone={tone} title={row.urgency}>

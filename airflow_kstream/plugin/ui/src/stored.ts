@@ -51,6 +51,8 @@ export type Word = "hold" | "start" | "restart" | "stop";
 export interface Row {
   cluster: string;
   stream: string;
+  /** Its name for people, with the id in brackets where that differs. */
+  called: string;
   urgency: string;
   state: string;
   why: string;

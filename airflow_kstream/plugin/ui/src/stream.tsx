@@ -33,7 +33,7 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
     <>
       <header className="ks-head">
         <div>
-          <h1>{row.stream}</h1>
+          <h1>{row.called}</h1>
           <div className="ks-state">
             <Badge tone={tone}>{stateWords(row)}</Badge>
             {row.pulse && pulse !== stateWords(row) && <Badge tone={pulseTone}>{pulse}</Badge>}

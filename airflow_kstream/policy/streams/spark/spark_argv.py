@@ -135,7 +135,7 @@ def _flags(job: SparkJob) -> Iterator[Argument]:
     deploy = job.deploy
     why = "the driver outlives the submitter"
     yield Argument(("--master", "yarn", "--deploy-mode", "cluster"), from_kstream(why))
-    yield Argument(("--name", job.name), from_spec("name"))
+    yield Argument(("--name", job.name), job.origins.get("--name", from_spec("name")))
     yield from _credential_flags(job.credentials)
     queue, source = (deploy.queue, "spec") if deploy.queue else (job.client.queue, job.client.source)
     if queue:

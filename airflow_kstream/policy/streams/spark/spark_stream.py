@@ -59,14 +59,14 @@ def stream_submission(order: SubmissionOrder, client: SparkDefaults, helpers: He
     _refuse(f"spark_conf of connection {order.cluster.name}", connection_conf_errors(order.cluster.spark_conf))
     fence = f"{order.folder_uri}/{fence_name(order.generation, order.nonce)}"
     job = SparkJob(
-        name=spec.name,
+        name=spec.app_name or spec.name,
         application=spec.application,
         arguments=spec.arguments,
         credentials=_with_keytab(spec, order.cluster),
         deploy=replace(spec.deploy, files=(*spec.deploy.files, fence)),
         client=_with_queue_of(order.cluster, client),
         settings=_settings(order, client),
-        origins={"--files": _FENCE},
+        origins={"--files": _FENCE, "--name": from_spec("app_name" if spec.app_name else "name")},
     )
     return spark_argv(_helped(job, helpers) if spec.application.endswith(".py") else job)
 

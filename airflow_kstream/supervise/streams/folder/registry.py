@@ -10,6 +10,7 @@ from airflow_kstream.model.clusters.authors import AuthoredFiles
 from airflow_kstream.model.declared import did_you_mean
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.names import advised_id
 from airflow_kstream.model.streams.generation import Claim, Desired, StreamId
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -76,7 +77,7 @@ def _is_beyond(session: ClusterSession, name: str) -> bool:
 
 def no_such_stream(session: ClusterSession, name: str, known: Collection[str], tried: str) -> NotFound:
     there = ", ".join(sorted(known)) or "no stream"
-    return NotFound(f"{session.cluster.state_dir} has {there}{did_you_mean(name, known)}", tried=tried)
+    return NotFound(f"{session.cluster.state_dir} has {there}{did_you_mean(advised_id(name), known)}", tried=tried)
 
 
 def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:

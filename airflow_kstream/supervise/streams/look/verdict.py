@@ -136,6 +136,8 @@ class Verdict:
     progress: ProgressVerdict = ProgressVerdict()
     past: PastVerdict = PastVerdict()
     people: PeopleVerdict = field(default_factory=PeopleVerdict)
+    app_name: str | None = None
+    """What YARN and people call it, by what runs; empty if that is its name, None if it is not known."""
 
     @property
     def unread(self) -> bool:
@@ -149,6 +151,7 @@ class Verdict:
             "why": self.why,
             "generation": None if self.unread else self.generation,
             "application": self.application,
+            "app_name": self.app_name,
             "pulse": self.progress.heartbeat.pulse.value if self.progress.heartbeat else None,
             "commit_age_seconds": _seconds(self.progress.heartbeat.commit_age if self.progress.heartbeat else None),
             "horizon_seconds": _seconds(self.credentials.remaining),

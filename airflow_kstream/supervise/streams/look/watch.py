@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.streams.declarations import DeclarationFolder, PolicyEdit, mark_of
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
@@ -217,6 +218,7 @@ class Watch:
                 ),
             ),
             people=_people(spec, observation, ends),
+            app_name=shown_app_name(spec.app_name),
         )
 
     def _credentials(

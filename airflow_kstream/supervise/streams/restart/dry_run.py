@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import DeclarationReport, DoneAction, JobReport, Phase, Report, Settled
@@ -98,6 +99,7 @@ def report(
         ),
         freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
         done=done,
+        app_name=shown_app_name(spec.app_name),
     )
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.airflow_options import AirflowOptions, CallbackName, NotifyPolicy, require_no_secret
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
+from airflow_kstream.model.names import is_app_name
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
 from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import (
@@ -141,7 +142,8 @@ credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
     st.builds(ProxyUserCredentials, _SMALL, st.booleans()),
 )
 _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
-    "name": _words(f"{ascii_lowercase}{digits}-").map(lambda drawn: drawn.strip("-") or "0"),
+    "name": _words(f"{ascii_lowercase}{digits}-_").map(lambda drawn: drawn.strip("-_") or "0"),
+    "app_name": st.none() | _TEXT.filter(is_app_name),
     "credentials": credentials,
     "application": _PATH.map("{}.py".format),
     "checkpoints": st.lists(_SMALL.map("/{}".format), max_size=2, unique=True).map(tuple),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.dags.ids import stream_id
+from airflow_kstream.model.clusters.authors import order_name
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.event import ToldSubject
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.persisted_spec import differences, fingerprint, read_spec
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from tests.simulated.yarn import TICKET_SPEC
 
 YAML = """
@@ -98,3 +103,28 @@ def test_durations_read_as_people_say_them() -> None:
     assert format_duration(timedelta(days=6, hours=23, minutes=5)) == "6d 23h"
     assert format_duration(timedelta(seconds=-14)) == "-14s"
     assert format_duration(TICKET_SPEC.stop.silence) == "30s"
+
+
+def test_what_is_named_after_a_stream_is_as_it_was_before_ids_had_underscores() -> None:
+    """Seen with the release before: another name would start a second application beside the one that runs."""
+    stream = StreamId("orders-2", "/kstream")
+    assert stream.folder == "/kstream/orders-2-fdb55c8c"
+    assert stream.tags(7) == ("kstream", "kstream-stream-orders-2-fdb55c8c", "kstream-gen-orders-2-fdb55c8c-7")
+    assert order_name(str(stream), 3) == "orders-2-fdb55c8c.000003.json"
+    assert ToldSubject("", "prod", "orders-2").file_name == "orders-2-902a3bffc8963577cb9af98c408c6128"
+    assert stream_id("prod", "orders-2") == "stream-prod.orders-2"
+    spec = StreamSpec("orders-2", TicketCredentials(), "hdfs:///apps/orders.py", checkpoints=("/c",))
+    assert fingerprint(spec) == "2:9b31055f920a66c4"
+
+
+def test_an_app_name_is_of_the_job_and_is_kept_with_it() -> None:
+    spec = replace(TICKET_SPEC, app_name="Orders.Stream v2")
+    assert read_spec(spec.to_mapping()) == spec
+    assert differences(spec, TICKET_SPEC) == ("app_name",)
+    assert fingerprint(spec) != fingerprint(TICKET_SPEC)
+
+
+@pytest.mark.parametrize("said", ["\x1b[2J", "--conf", "a\nb", "a" * 101, "", 7, ["Orders"], None])
+def test_a_claim_with_an_app_name_that_no_declaration_can_give_has_none(said: object) -> None:
+    """Its job may have written it, and a successor's command line is made of it. All else in the claim still counts."""
+    assert read_spec({**TICKET_SPEC.to_mapping(), "app_name": said}) == TICKET_SPEC

@@ -57,6 +57,15 @@ def test_the_driver_runs_on_the_cluster_and_nobody_waits_for_it() -> None:
     assert confs(plan)["spark.yarn.maxAppAttempts"] == "1"
 
 
+def test_yarn_shows_what_people_call_the_stream_and_finds_it_by_its_name() -> None:
+    plan = planned(replace(TICKET_SPEC, app_name="Orders.Stream v2"))
+    assert value_after(plan, "--name") == "Orders.Stream v2"
+    assert confs(plan)["spark.yarn.tags"] == confs(planned(TICKET_SPEC))["spark.yarn.tags"]
+    [origin] = [argument.origin for argument in plan.arguments if argument.words[0] == "--name"]
+    assert (origin.source, origin.why) == ("spec", "app_name")
+    assert value_after(planned(TICKET_SPEC), "--name") == TICKET_SPEC.name
+
+
 def test_the_clusters_own_queue_is_for_streams_without_a_queue() -> None:
     cluster = replace(CLUSTER, spark_conf={"spark.yarn.queue": "shared"})
     plan = planned(TICKET_SPEC, cluster=cluster, spark=SparkDefaults())
