@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 # In a field's metadata: what to write into a declaration that lacks the field.
 IF_MISSING = "if_missing"
+# An attribute of a class: what to write instead of a field that it lacks, by the name that people know from elsewhere.
+INSTEAD = "__instead__"
 # Limits that keep a refusal readable: the number of wrong fields that it names, and of characters shown of a value.
 _NAMED, _SHOWN = 8, 60
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
@@ -156,7 +158,9 @@ def _complaints(kind: type[Any], error: ValidationError) -> list[str]:
     unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for detail in error.errors():
         place = _place(kind, detail["loc"])
-        if detail["type"] in _UNKNOWN:
+        if detail["type"] in _UNKNOWN and place.instead:
+            complaints.append(f"{place.name}: there is no such field; {place.instead}")
+        elif detail["type"] in _UNKNOWN:
             unknown.setdefault((place.parent, place.siblings), []).append(place.last)
         else:
             complaints.append(_complaint(place, dict(detail)))
@@ -190,7 +194,7 @@ def _complaint(place: _Place, detail: dict[str, Any]) -> str:
 class _Place:
     """The place of one of pydantic's errors: its dotted name, its parent's dotted name, and the parent's fields.
 
-    `if_missing` is what to write there, if a declaration must choose.
+    `if_missing` is what to write there, if a declaration must choose, and `instead` what to write instead of it.
     """
 
     parent: str
@@ -198,6 +202,7 @@ class _Place:
     siblings: tuple[str, ...]
     hidden: bool
     if_missing: str = ""
+    instead: str = ""
 
     @property
     def name(self) -> str:
@@ -225,7 +230,8 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
     siblings = tuple(name for owner in owners for name in _fields(owner))
     last = names[-1] if names else ""
     advice = next((advice for owner in owners if (advice := _if_missing(owner, last))), "")
-    return _Place("".join(f"{name}." for name in names[:-1]), last, siblings, hidden, advice)
+    instead = next((words for owner in owners if (words := getattr(owner, INSTEAD, {}).get(last))), "")
+    return _Place("".join(f"{name}." for name in names[:-1]), last, siblings, hidden, advice, instead)
 
 
 def _fields(kind: type[Any]) -> dict[str, bool]:

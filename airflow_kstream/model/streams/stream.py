@@ -107,6 +107,19 @@ class ProxyUserCredentials:
 StreamCredentials = Annotated[KeytabCredentials | TicketCredentials | ProxyUserCredentials, Field(discriminator="mode")]
 
 
+# Options of spark-submit whose confs do: one place for a setting, which `allow` and a claim's fingerprint know.
+_IN_CONF = {
+    "packages": "use conf spark.jars.packages: the worker downloads them for each submission, so that `local_files` of "
+    "the connection's `allow` has to name them",
+    "repositories": "use conf spark.jars.repositories: the worker downloads from there, so that `local_files` of the "
+    "connection's `allow` has to name them",
+    "exclude_packages": "use conf spark.jars.excludes",
+    "driver_class_path": "use conf spark.driver.extraClassPath: it is a path on the cluster's nodes",
+    "properties_file": "write its lines under conf, and its secrets as {secret: ...}: no claim has what a file of the "
+    "worker holds, and a restart would not know it",
+}
+
+
 class OnChange(StrEnum):
     """The reaction to a declared spec that differs from the running one."""
 
@@ -122,6 +135,7 @@ class Deploy:
     """
 
     __pydantic_config__ = STRICT
+    __instead__ = _IN_CONF
 
     queue: Word | None = None
     driver_memory: Memory | None = None
@@ -170,6 +184,7 @@ class StreamSpec:
     """
 
     __pydantic_config__ = STRICT
+    __instead__ = _IN_CONF
 
     name: StreamName
     credentials: StreamCredentials

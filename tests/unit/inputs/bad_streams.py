@@ -18,6 +18,18 @@ BAD: dict[str, list[tuple[str, str]]] = {
         ("deploy: {quue: a}", r"deploy\.quue: there is no such field; the fields of deploy are queue, driver_memory"),
         ("restart: {silence: 45s}", r"restart\.silence: there is no such field; the fields of restart are plan_ratio"),
         ("stop: {plan_ratio: 0.5}", r"stop\.plan_ratio: there is no such field; the fields of stop are marker_grace"),
+        (
+            "deploy: {packages: [org.x:y:1]}",
+            r"deploy\.packages: there is no such field; use conf spark\.jars\.packages",
+        ),
+        ("packages: [org.x:y:1]", r"packages: there is no such field; use conf spark\.jars\.packages"),
+        (
+            "deploy: {repositories: [a]}",
+            r"deploy\.repositories: .*; use conf spark\.jars\.repositories: .* `allow` has",
+        ),
+        ("deploy: {exclude_packages: [a]}", r"deploy\.exclude_packages: .*; use conf spark\.jars\.excludes"),
+        ("deploy: {driver_class_path: /a}", r"deploy\.driver_class_path: .*; use conf spark\.driver\.extraClassPath"),
+        ("deploy: {properties_file: /a}", r"deploy\.properties_file: .*; write its lines under conf"),
         ("watch: {watch_every: 1s}", r"watch\.watch_every: there is no such field; the fields of watch are every"),
         ("submit: {submit_ttl: 1s}", r"submit\.submit_ttl: there is no such field; the fields of submit are timeout"),
         (
