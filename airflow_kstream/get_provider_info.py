@@ -75,6 +75,13 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "description": "A JSON object of spark.* settings for every stream of this cluster; a stream's own win.",
         "schema": {"type": ["object", "null"]},
     },
+    "client_environment": {
+        "label": "Environment of the Spark client",
+        "description": "A JSON object of variables that spark-submit gets beside the usual ones: a value, which is "
+        'shown, or {"inherit": NAME} for a variable of the worker. `kstream doctor` names those that the client\'s own '
+        "script misses.",
+        "schema": {"type": ["object", "null"]},
+    },
     "allow": {
         "label": "What declarations may use",
         "description": "A JSON object of lists of patterns: principals, proxy_users, secrets, local_files, notifiers, "
@@ -105,6 +112,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "tls_ca": "/etc/ssl/certs/hadoop-ca.pem",
             "state_dir": "/kstream",
             "spark_conf": '{"spark.yarn.queue": "streams"}',
+            "client_environment": '{"SPARK_MAJOR_VERSION": "3", "HADOOP_HOME": {"inherit": "HADOOP_HOME"}}',
             "allow": '{"secrets": ["conn:streams_*"], "local_files": ["/opt/jobs/"]}',
         },
     },

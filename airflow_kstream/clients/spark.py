@@ -7,8 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,6 +30,7 @@ _INHERITED = (
     *("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP"),
     "SPARK_LAUNCHER_OPTS",
 )
+_NOTHING: Mapping[str, str] = {}
 # It lives for seconds: an optimising compiler does not pay for itself. Without it a submission to a minicluster takes
 # 6.2 seconds of CPU, with it 10.2.
 _JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
@@ -52,13 +56,14 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     A path is returned as it is. Paths are for a person at a terminal; connections and declarations may only name one of
     SPARK_BINARIES.
 
-    Raises InvalidInput: when it is not on this host.
+    Raises InvalidInput: when it is not on this host, or is a pyspark's that is corrupt.
     """
     if "/" in binary:
         return _existing(Path(binary))
     for folder in _spark_folders():
         path = shutil.which(binary, path=folder)
         if path:
+            _require_one_pyspark(path)
             return path
     raise InvalidInput(
         f"there is no {binary} in SPARK_HOME/bin or on PATH; a Spark client comes with the cluster's distribution, "
@@ -95,16 +100,14 @@ def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
 
 
 def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, str]:
-    """Return the whole environment of `binary`, a Spark client."""
-    conf_dir = cluster.hadoop_conf_dir or ""
+    """Return the whole environment of `binary`, a Spark client: what its connection adds wins over this process's."""
+    conf_dir, added = cluster.hadoop_conf_dir or "", added_variables(cluster)
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf} if krb5_conf else {}
-    # Of two options with one name Java takes the last one.
-    java = [os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK, *(_java_kerberos(krb5_conf) if krb5_conf else ())]
+    java = [*_JAVA_BRISK, *(_java_kerberos(krb5_conf) if krb5_conf else ())]
     return {
-        **_inherited(binary),
+        **_with_options(_inherited(binary) | added, java),
         **kerberos,
-        "SPARK_SUBMIT_OPTS": " ".join(java).strip(),
         "HADOOP_CONF_DIR": conf_dir,
         "YARN_CONF_DIR": conf_dir,
         "KRB5CCNAME": f"FILE:{ticket_cache}",
@@ -140,10 +143,29 @@ def run_job(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: 
         raise SubmissionFailed(f"{how}: {_told(log)}", tried=f"run {argv[0]}")
 
 
-def local_environment(binary: str) -> dict[str, str]:
-    """Return the environment of `binary`, a Spark client, that speaks to no cluster."""
-    java = [os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK]
-    return {**_inherited(binary), "SPARK_SUBMIT_OPTS": " ".join(java).strip()}
+def names_for(cluster: Cluster, binary: str) -> frozenset[str]:
+    """Return the names of the variables that `binary` gets, without a ticket being made."""
+    return frozenset(environment(cluster, Path("/"), binary))
+
+
+def local_environment(binary: str, added: Mapping[str, str] = _NOTHING) -> dict[str, str]:
+    """Return the environment of `binary`, a Spark client, that speaks to no cluster; `added` is a connection's part."""
+    return _with_options(_inherited(binary) | dict(added), _JAVA_BRISK)
+
+
+def added_variables(cluster: Cluster) -> dict[str, str]:
+    """Return what the connection adds to its clients' environment; not what it inherits from this process in vain."""
+    found = {
+        name: value if isinstance(value, str) else os.environ.get(value.inherit)
+        for name, value in cluster.client.environment.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _with_options(variables: Mapping[str, str], java: Sequence[str]) -> dict[str, str]:
+    """Return variables with options of Java after those that they have: of two with one name Java takes the last."""
+    given = variables.get("SPARK_SUBMIT_OPTS", os.environ.get("SPARK_SUBMIT_OPTS", ""))
+    return {**variables, "SPARK_SUBMIT_OPTS": " ".join([given, *java]).strip()}
 
 
 def run_client(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:
@@ -218,9 +240,33 @@ def _spark_folders() -> Iterator[str]:
     if home:
         yield str(Path(home) / "bin")
     yield os.environ.get("PATH", os.defpath)
+    yield from (str(folder / "bin") for folder in _folders_of_pyspark())
+
+
+def _folders_of_pyspark() -> Iterator[Path]:
     pyspark = find_spec("pyspark")
     if pyspark and pyspark.origin:
-        yield str(Path(pyspark.origin).parent / "bin")
+        yield Path(pyspark.origin).parent
+
+
+def _require_one_pyspark(client: str) -> None:
+    """Check the pair of packages that a client of this Python's own comes from: they own the same files.
+
+    Raises InvalidInput: when they are of two versions; whichever was installed last has overwritten the other's.
+    """
+    if not any(Path(client).is_relative_to(folder) for folder in (Path(sys.prefix), *_folders_of_pyspark())):
+        return
+    versions: dict[str, str] = {}
+    for name in ("pyspark", "pyspark-client"):
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    if len({*versions.values()}) > 1:
+        pair = " and ".join(f"{name} {version}" for name, version in versions.items())
+        one = " ".join(f"{name}=={versions['pyspark']}" for name in versions)
+        raise InvalidInput(
+            f"{pair} are installed, which own the same files: {client} is a mixture of both. Install them again as "
+            f"one version: pip install --force-reinstall --no-deps {one}"
+        )
 
 
 def _existing(path: Path) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 from airflow_kstream.clients.client_jars import hadoop_in, jar_versions
 from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.clients.spark import local_environment, run_client
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
+from airflow_kstream.model.formats.shell_script import is_shell_script, shell_script
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 
 # Spark's launcher puts this entry first on the class path, in place of what the client's defaults would have there, so
@@ -26,22 +29,28 @@ _BANNER = re.compile(r"/_/\\_\\\s+version (\d\S*)")
 _NUMBERS = re.compile(r"(\d+)\.(\d+)")
 # As java.util.Properties splits a line: at the first blank, = or :.
 _DEFAULT = re.compile(r"\s*([^\s=:#!][^\s=:]*)(?:\s*[=:]|\s)\s*(.*)")
-# A client's path, and which file with which modification time it leads to.
-_Key = tuple[str, int, int, int]
+# A client's path, which file with which modification time it leads to, and its environment: a script chooses by that.
+_Key = tuple[str, int, int, int, frozenset[tuple[str, str]]]
+_NOTHING: Mapping[str, str] = {}
 _answers: dict[_Key, SparkInstallation] = {}
 _asking = threading.Lock()
+# A script around Spark has some dozens of lines.
+_LONGEST_SCRIPT, _MOST_SCRIPTS = 64 << 10, 8
+_EXPANDED = re.compile(r"[$`*?\[]")
 
 
-def installation(binary: str) -> SparkInstallation:
+def installation(binary: str, added: Mapping[str, str] = _NOTHING) -> SparkInstallation:
     """Ask the client, once in this process while its file stays the same. It starts a JVM, which takes seconds.
+
+    `added` is what its connection adds to its environment.
 
     Of one that does not answer as Spark does, only its version and what its folder shows are known. One that can't be
     started now, or does not answer within two minutes, is asked again the next time.
     """
-    key = _key(binary)
+    key = _key(binary, added)
     with _asking:
         if key not in _answers:
-            told = _told(binary)
+            told = _told(binary, added)
             found = told if told.home else _beside(binary) or told
             if found.trouble:
                 return found
@@ -49,9 +58,9 @@ def installation(binary: str) -> SparkInstallation:
     return _answers[key]
 
 
-def known_installation(binary: str) -> SparkInstallation | None:
+def known_installation(binary: str, added: Mapping[str, str] = _NOTHING) -> SparkInstallation | None:
     """Return what the client told before, or else what its folder shows, without starting it; None if neither."""
-    return _answers.get(_key(binary)) or _beside(binary)
+    return _answers.get(_key(binary, added)) or _beside(binary)
 
 
 def client_defaults(client: SparkInstallation | None) -> Mapping[str, str]:
@@ -67,16 +76,57 @@ def client_defaults(client: SparkInstallation | None) -> Mapping[str, str]:
     return {match[1]: match[2].strip() for line in lines if (match := _DEFAULT.fullmatch(line))}
 
 
-def _key(binary: str) -> _Key:
+def script_variables(binary: str) -> frozenset[str]:
+    """Return the variables that a distribution's script around Spark takes from its environment, by its text.
+
+    It is read with the files of its own folder and of absolute paths that it sources, and never run; so is nothing that
+    it starts. Spark's own spark-submit needs none, and another kind of program tells none.
+
+    Raises InvalidInput: when the script can't be read, is not a regular file, or is longer than any of a distribution's.
+    """
+    program = Path(binary).resolve()
+    if is_sparks_own(program) or not is_shell_script(text := _text(program)):
+        return frozenset()
+    scripts = {program: shell_script(text)}
+    ahead = [*scripts[program].sources]
+    while ahead and len(scripts) < _MOST_SCRIPTS:
+        path = _sourced(ahead.pop(0), program.parent)
+        if path and path not in scripts:
+            # One that is not there is not sourced either, or nobody may read it.
+            with suppress(InvalidInput):
+                scripts[path] = shell_script(_text(path))
+                ahead += scripts[path].sources
+    read: frozenset[str] = frozenset().union(*(script.reads for script in scripts.values()))
+    return read.difference(*(script.sets for script in scripts.values()))
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, _LONGEST_SCRIPT)[0].decode(errors="replace")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} can't be read: {error}", tried="read the client's script") from error
+
+
+def _sourced(word: str, folder: Path) -> Path | None:
+    """Return the file that a script sources by this word; None if only running it tells: its name is a variable's."""
+    plain = word.replace('"', "")
+    if plain.startswith("/") and not _EXPANDED.search(plain):
+        return Path(plain)
+    name = plain.rpartition("/")[2]
+    return folder / name if name and not _EXPANDED.search(name) else None
+
+
+def _key(binary: str, added: Mapping[str, str]) -> _Key:
+    variables = frozenset(added.items())
     try:
         found = Path(binary).stat()
     except OSError:
-        return binary, 0, 0, 0
-    return binary, found.st_dev, found.st_ino, found.st_mtime_ns
+        return binary, 0, 0, 0, variables
+    return binary, found.st_dev, found.st_ino, found.st_mtime_ns, variables
 
 
-def _told(binary: str) -> SparkInstallation:
-    environment = {**local_environment(binary), "SPARK_PRINT_LAUNCH_COMMAND": "1"}
+def _told(binary: str, added: Mapping[str, str]) -> SparkInstallation:
+    environment = {**local_environment(binary, added), "SPARK_PRINT_LAUNCH_COMMAND": "1"}
     try:
         with private_folder() as folder:
             code, said = run_client([binary, *_QUESTION], environment, folder, _WITHIN)
@@ -99,10 +149,14 @@ def _beside(binary: str) -> SparkInstallation | None:
     Cloudera's has one, and scripts in its bin that start a Spark elsewhere."""
     program = Path(binary).resolve()
     home = program.parent.parent
-    ours = program.name == "spark-submit" and (program.parent / "spark-class").is_file()
-    if not ours or not any((home / "jars").glob("spark-core_*.jar")):
+    if not is_sparks_own(program) or not any((home / "jars").glob("spark-core_*.jar")):
         return None
     return _described(binary, home, str(home / "conf"), [f"{home}/jars/*"])
+
+
+def is_sparks_own(program: Path) -> bool:
+    """Return whether it is a bin/spark-submit of Spark's, and no script of a distribution's around it."""
+    return program.name == "spark-submit" and (program.parent / "spark-class").is_file()
 
 
 def _described(

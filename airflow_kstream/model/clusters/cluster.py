@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.client_environment import ClientSettings
 from airflow_kstream.model.kerberos.identity import Identity
 
 
@@ -26,9 +27,8 @@ class Cluster:
 
     `resourcemanagers` and `namenodes` are base URLs of their web addresses, all members of an HA pair.
     `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` should be a supervisor of it; to look, it
-    needs only the right to view. `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the
-    logs of applications that outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as
-    the conf folder tells. `allow` bounds what declarations may use beside what the connection has, None for no bound.
+    needs only the right to view. `allow` bounds what declarations may use beside what the connection has, None for no
+    bound.
     """
 
     name: str
@@ -41,5 +41,5 @@ class Cluster:
     krb5_conf: str | None = None
     tls: Tls = Tls()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
-    proxy_user_privileges: bool = False
+    client: ClientSettings = field(default_factory=ClientSettings)
     allow: Allow | None = None

@@ -103,13 +103,15 @@ class SparkClient:
     Hadoop client in its jars.
 
     `conf` is the connection's conf folder, which jobs take with them. `defaults` are the confs of its
-    spark-defaults.conf.
+    spark-defaults.conf. `missing` are the variables that its script reads and does not get, each with whether this host
+    has it.
     """
 
     binary: str
     hadoop: HadoopVersion | NotChecked
     conf: EffectiveConf | NotChecked
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    missing: Mapping[str, bool] | NotChecked = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

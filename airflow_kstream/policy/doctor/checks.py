@@ -120,6 +120,12 @@ CHECKS: tuple[Check, ...] = (
         "yarn.resourcemanager.ha.rm-ids (ConfiguredRMFailoverProxyProvider)",
         of_cluster=jobs.client_knows_ha,
     ),
+    Check(
+        "client-environment",
+        "does the client's script get the variables that it reads?",
+        "the script around Spark's spark-submit, as a distribution installs it",
+        of_cluster=jobs.client_environment,
+    ),
     # HDFS.
     Check(
         "nn-addresses",

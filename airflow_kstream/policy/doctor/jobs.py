@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
+from airflow_kstream.model.clusters.client_environment import REFUSED
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
@@ -161,6 +163,25 @@ def client_knows_ha(facts: ClusterFacts) -> Iterator[FindingDraft]:
             f"{_RM_IDS} and the addresses of each in yarn-site.xml of the connection's hadoop_conf_dir",
             f"{conf.said(_RM_IDS)}; {client.said(_RM_IDS)}",
             concerns=tuple(Concern(stream.name, "a failover of the ResourceManager ends it") for stream in running),
+        )
+
+
+def client_environment(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find variables that the client's own script reads and that a submission does not hand on."""
+    client = known(facts.client)
+    for name, set_here in known(client.missing).items():
+        if name in REFUSED:
+            continue
+        value = {"inherit": name} if set_here else "..."
+        yield FindingDraft(
+            Severity.WARNING if set_here else Severity.NOTE,
+            f"{name} is set on this host, and no submission hands it on: the client's script does without it, and may "
+            "start another Spark than in a shell"
+            if set_here
+            else f"the client's script reads {name}, which nothing sets: it does as it does without it",
+            f"client_environment of the connection: {json.dumps({name: value})}",
+            f"{client.binary} reads ${name}",
+            about=name,
         )
 
 

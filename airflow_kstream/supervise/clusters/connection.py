@@ -17,6 +17,7 @@ from airflow_kstream.clients.kerberos.krb5_conf import know_realms_of
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import require_folder, require_readable
 from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.model.clusters.client_environment import ClientEnvironment, ClientSettings
 from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
@@ -39,7 +40,8 @@ class ConnectionFields:
     """The fields of a `kstream` connection. Absent addresses come from `hadoop_conf_dir`.
 
     `keytab` is the file in base64; `keytab_path` and `ticket_cache` are paths on every host that uses the connection.
-    Without `allow`, declarations may use whatever the workers can reach; an empty one allows what the connection has.
+    `client_environment` is what its clients get beside what each gets anyway. Without `allow`, declarations may use
+    whatever the workers can reach; an empty one allows what the connection has.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -56,6 +58,7 @@ class ConnectionFields:
     krb5_conf: LocalPath | None = None
     tls_ca: LocalPath | None = None
     spark_conf: LiteralSparkConf = field(default_factory=dict, repr=False)
+    client_environment: ClientEnvironment = field(default_factory=dict)
     allow: Allow | None = None
 
     def __post_init__(self) -> None:
@@ -105,7 +108,10 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
             krb5_conf=fields.krb5_conf,
             tls=Tls(fields.tls_ca),
             spark_conf=fields.spark_conf,
-            proxy_user_privileges=conf is not None and conf.get(_PRIVILEGES).lower() == "true",
+            client=ClientSettings(
+                environment=fields.client_environment,
+                proxy_user_privileges=conf is not None and conf.get(_PRIVILEGES).lower() == "true",
+            ),
             allow=fields.allow,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,12 @@ from airflow_kstream.clients.http import requested_host
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.server_conf import ServedConf, served_conf
-from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
+from airflow_kstream.clients.spark_installations import (
+    client_defaults,
+    installation,
+    known_installation,
+    script_variables,
+)
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.cluster_facts import (
     EffectiveConf,
@@ -203,10 +209,18 @@ def spark_client(cluster: Cluster, named: str = "", *, starts: bool = True) -> S
     Raises InvalidInput: when this host has none.
     """
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
-    client = installation(binary) if starts else known_installation(binary) or SparkInstallation(binary)
+    added = spark.added_variables(cluster)
+    client = installation(binary, added) if starts else known_installation(binary, added) or SparkInstallation(binary)
     where = f"no jar of {client.home} names it" if client.home else f"{binary} does not tell where its jars are"
     conf = try_ask("the conf folder of the connection", lambda: _conf_folder(cluster))
-    return SparkClient(binary, client.hadoop or NotChecked(_HADOOP, where), conf, client_defaults(client))
+    missing = try_ask("the client's script", lambda: _missing(cluster, binary))
+    return SparkClient(binary, client.hadoop or NotChecked(_HADOOP, where), conf, client_defaults(client), missing)
+
+
+def _missing(cluster: Cluster, binary: str) -> dict[str, bool]:
+    """Return the variables that the client's script reads and does not get, each with whether this host has it."""
+    names = script_variables(binary) - spark.names_for(cluster, binary)
+    return {name: name in os.environ for name in sorted(names)}
 
 
 def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | NotChecked:

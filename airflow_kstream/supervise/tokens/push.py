@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs.token_mint import token_service
+from airflow_kstream.clients.spark import added_variables
 from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc
@@ -91,7 +92,7 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     conf, host, port = rpc_conf(session.cluster), *_driver(session, application_id)
     service = token_service(conf, session.cluster.default_fs)
     stream = _stream_of(session, app)
-    with driver_rpc(installation(spark_submit), host, port) as driver:
+    with driver_rpc(installation(spark_submit, added_variables(session.cluster)), host, port) as driver:
         pushed, made = push_to_driver(session, app, driver, service, shorten=shorten)
     return replace(pushed, stream=_record(stream, made))
 

@@ -18,7 +18,13 @@ import airflow_kstream
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
-from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
+from airflow_kstream.clients.spark import (
+    added_variables,
+    environment,
+    find_spark_submit,
+    local_environment,
+    run_job,
+)
 from airflow_kstream.clients.spark_installations import client_defaults, known_installation
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
@@ -147,7 +153,7 @@ def _found(
     result = folder / "found.json"
     binary = run.binary or find_spark_submit()
     # A client behind a script is not asked: that takes seconds, and what is brisk changes no result.
-    defaults = client_defaults(known_installation(binary))
+    defaults = client_defaults(known_installation(binary, added_variables(session.cluster) if session else {}))
     brisk = {key: value for key, value in _BRISK.items() if key not in defaults}
     conf = {**brisk, **(session.cluster.spark_conf if session else {}), **run.conf}
     argv = [binary, "--master", run.master, "--py-files", str(write_modules(folder))]

@@ -110,3 +110,39 @@ def test_java_8_may_leave_out_the_options_that_it_does_not_know(tmp_path: Path) 
     opening = [option for option in given if option.startswith(("--add-exports", "--add-opens"))]
     assert len(opening) == 2
     assert given.index("-XX:+IgnoreUnrecognizedVMOptions") < given.index(opening[0])
+
+
+def installed(folder: Path, **versions: str) -> None:
+    """Write down what pip keeps of installed packages."""
+    for name, version in versions.items():
+        (folder / f"{name}-{version}.dist-info").mkdir(parents=True)
+        about = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n"
+        (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(about)
+
+
+def test_a_pyspark_that_another_package_overwrote_is_refused_with_the_way_out(
+    tmp_path: Path, packages: dict[str, ModuleSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = executable(tmp_path / "site" / "pyspark" / "bin" / "spark-submit")
+    packages["pyspark"] = ModuleSpec("pyspark", None, origin=str(tmp_path / "site" / "pyspark" / "__init__.py"))
+    installed(tmp_path / "site", pyspark="4.1.0", pyspark_client="4.2.0")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    with pytest.raises(InvalidInput) as refused:
+        find_spark_submit()
+    assert "pyspark 4.1.0 and pyspark-client 4.2.0 are installed, which own the same files" in str(refused.value)
+    assert "--force-reinstall --no-deps pyspark==4.1.0 pyspark-client==4.1.0" in str(refused.value)
+    # The distribution's Spark has nothing to do with them, nor has one that a person names.
+    of_the_distribution = executable(tmp_path / "path" / "spark-submit")
+    assert find_spark_submit() == of_the_distribution
+    assert find_spark_submit(client) == client
+
+
+@pytest.mark.parametrize("versions", [{"pyspark": "4.1.0", "pyspark_client": "4.1.0"}, {"pyspark": "4.2.0"}])
+def test_a_pyspark_of_one_version_is_used(
+    versions: dict[str, str], tmp_path: Path, packages: dict[str, ModuleSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = executable(tmp_path / "site" / "pyspark" / "bin" / "spark-submit")
+    packages["pyspark"] = ModuleSpec("pyspark", None, origin=str(tmp_path / "site" / "pyspark" / "__init__.py"))
+    installed(tmp_path / "site", **versions)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert find_spark_submit() == client

@@ -14,6 +14,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     KeytabFacts,
     ServerClock,
     ServiceName,
+    SparkClient,
     StopWay,
     StreamFacts,
 )
@@ -41,6 +42,8 @@ ERROR, WARNING, NOTE = Severity
 NO_STATE_DIR = replace(IN_ORDER, state_dir=REFUSED)
 OLD = HadoopVersion("2.7.7")
 _ATTEMPTS = "spark.yarn.maxAppAttempts"
+assert isinstance(IN_ORDER.client, SparkClient)
+_CLIENT = IN_ORDER.client
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,13 @@ CASES = (
         ERROR,
         "a failover of the ResourceManager ends it",
         _two_resourcemanagers(client=REFUSED),
+    ),
+    Case(
+        "client-environment",
+        replace(IN_ORDER, client=replace(_CLIENT, missing={"SPARK_MAJOR_VERSION": True})),
+        WARNING,
+        "SPARK_MAJOR_VERSION is set on this host, and no submission hands it on",
+        replace(IN_ORDER, client=replace(_CLIENT, missing=REFUSED)),
     ),
     Case(
         "nn-addresses",

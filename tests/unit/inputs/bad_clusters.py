@@ -105,6 +105,34 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"hadoop_conf_dir": "conf"}, "hadoop_conf_dir is 'conf'"),
         ({"hadoop_conf_dir": "/etc/\x07"}, r"hadoop_conf_dir is '/etc/\\x07'"),
     ],
+    "client_environment": [
+        ({"client_environment": "A=b"}, "client_environment is 'A=b'; allowed is a mapping"),
+        ({"client_environment": {"A": ["b"]}}, r"client_environment\.A is a list; allowed is text"),
+        ({"client_environment": {"A": None}}, r"client_environment\.A is empty; allowed is text"),
+        ({"client_environment": {"A": "b\0"}}, r"client_environment\.A is .*; allowed is text without NUL"),
+        ({"client_environment": {"A": {"inherits": "A"}}}, r"client_environment\.A\.inherits: there is no such field"),
+        (
+            {"client_environment": {"A": {"inherit": "$A"}}},
+            r"client_environment\.A\.inherit is '\$A'; allowed is a name",
+        ),
+        ({"client_environment": {"1A": "b"}}, r"client_environment.1A is .*; allowed is a name of letters"),
+        *(
+            ({"client_environment": {name: "/x"}}, f"client_environment sets {name}, which it may not: ")
+            for name in (
+                *("KRB5CCNAME", "KRB5_CONFIG", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_TOKEN_FILE_LOCATION"),
+                *("HADOOP_PROXY_USER", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "PYTHONHASHSEED"),
+            )
+        ),
+        (
+            {"client_environment": {"PYSPARK_PYTHON": {"inherit": "PYSPARK_PYTHON"}}},
+            "hands it on to the job; write it into deploy.environment of the declarations that need it",
+        ),
+        (
+            {"client_environment": {"HADOOP_CREDSTORE_PASSWORD": "hunter2"}},
+            'holds a secret in HADOOP_CREDSTORE_PASSWORD, and is shown; inherit it from the worker: {"inherit": ',
+        ),
+        ({"client_environment": {"PROXY": "http://a:hunter2@b"}}, "holds a secret in PROXY, and is shown"),
+    ],
     "spark_conf": [
         ({"spark_conf": "spark.a=b"}, r"spark_conf is \*\*\*; allowed is a mapping"),
         ({"spark_conf": ["spark.a"]}, r"spark_conf is \*\*\*; allowed is a mapping"),
@@ -132,6 +160,9 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "a gateway's path": {"resourcemanagers": "https://knox:8443/gateway/default"},
     "an IPv6 address": {"namenodes": "http://[::1]:9870"},
     "the form's own placeholder": {"spark_conf": {"spark.yarn.queue": "streams"}},
+    "variables for the client": {
+        "client_environment": {"A": 3, "LD_PRELOAD": "/x.so", "SPARK_HOME": {"inherit": "SPARK3_HOME"}}
+    },
     "numbers and booleans": {"spark_conf": {"spark.a": 8, "spark.b": True, "spark.c": 0.5}},
     "a base64 keytab alone": {"keytab_path": None, "keytab": "BQIAAAA="},
     "a ticket cache alone": {"keytab_path": None, "ticket_cache": "FILE:/run/cache"},

@@ -48,7 +48,7 @@ def test_what_the_form_shows_as_an_example_is_accepted() -> None:
     (connection,) = get_provider_info()["connection-types"]
     shown = {**connection["ui-field-behaviour"]["placeholders"]}
     del shown["password"]
-    objects = {name: read_mapping(shown[name]) for name in ("spark_conf", "allow")}
+    objects = {name: read_mapping(shown[name]) for name in ("spark_conf", "allow", "client_environment")}
     fields = connection_fields("prod", {**shown, **objects})
     assert fields.spark_conf == {"spark.yarn.queue": "streams"}
     assert fields.allow == Allow(secrets=("conn:streams_*",), local_files=("/opt/jobs/",))

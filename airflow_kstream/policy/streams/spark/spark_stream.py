@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from airflow_kstream.model.clusters.client_environment import shown_variables
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import contract_terms, fence_name
@@ -68,7 +69,14 @@ def stream_submission(order: SubmissionOrder, client: SparkDefaults, helpers: He
         settings=_settings(order, client),
         origins={"--files": _FENCE, "--name": from_spec("app_name" if spec.app_name else "name")},
     )
-    return spark_argv(_helped(job, helpers) if spec.application.endswith(".py") else job)
+    plan = spark_argv(_helped(job, helpers) if spec.application.endswith(".py") else job)
+    return replace(plan, notes=(*plan.notes, *_added(order.cluster)))
+
+
+def _added(cluster: Cluster) -> Iterator[str]:
+    """Yield what the connection adds to the client's environment, each with its source."""
+    for variable in shown_variables(cluster.client.environment):
+        yield f"the client's environment has {variable}: connection {cluster.name}"
 
 
 def _helped(job: SparkJob, helpers: Helpers) -> SparkJob:

@@ -249,7 +249,7 @@ class Watch:
         )
 
     def _logs_left(self, spec: StreamSpec, observation: Observation) -> timedelta | None:
-        privileged = self._session.cluster.proxy_user_privileges
+        privileged = self._session.cluster.client.proxy_user_privileges
         ends = logs_end(spec.restart, observation.claim, renewed=observation.credentials.renewed, privileged=privileged)
         return ends - observation.now if ends and observation.any_alive else None
 

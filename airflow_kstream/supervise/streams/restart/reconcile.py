@@ -352,7 +352,7 @@ class Reconciler:
 
     def _save_logs(self, observation: Observation) -> None:
         """Keep the ends of the generation's logs, if nobody will aggregate them by the time at which it has ended."""
-        app, privileged = observation.current, self.session.cluster.proxy_user_privileges
+        app, privileged = observation.current, self.session.cluster.client.proxy_user_privileges
         ends = logs_end(
             self.spec.restart, observation.claim, renewed=observation.credentials.renewed, privileged=privileged
         )

@@ -138,7 +138,7 @@ _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 _JOBS = files("airflow_kstream") / "jobs"
 DRIVER_HELPER = str(_JOBS / "kstream_driver.py")
 # How a client of this host is looked at: it is asked, or nothing is started.
-_Look = Callable[[str], SparkInstallation | None]
+_Look = Callable[[str, Mapping[str, str]], SparkInstallation | None]
 _HELPERS = Helpers(DRIVER_HELPER, str(_JOBS / "kstream_tokens.py"), str(_JOBS / "kstream_launcher.py"))
 _OUT, _ERR = "stdout", "stderr"
 
@@ -171,7 +171,7 @@ class SparkEngine:
                 raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
-        client = self._client(spec.deploy)[0]
+        client = self._client(cluster, spec.deploy)[0]
         defaults = client_defaults(client.installation)
         setting = layered_setting(spec.plain_conf, cluster.spark_conf, default=lambda key: defaults.get(key, ""))
         return spark_needs(spec, setting, client.queue, cluster.default_fs)
@@ -247,7 +247,7 @@ class SparkEngine:
 
     def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check the staging folder that the client's own defaults name; a declared one was checked before."""
-        client = self._client(spec.deploy)[0]
+        client = self._client(cluster, spec.deploy)[0]
         if STAGING in {**cluster.spark_conf, **spec.conf}:
             return
         named, binary = client_defaults(client.installation).get(STAGING, ""), client.binary
@@ -264,18 +264,18 @@ class SparkEngine:
         return all(point.quiescent for point in self.progress(session, spec))
 
     def _submission(self, order: SubmissionOrder, look: _Look) -> Submission:
-        client, obstacle = self._client(order.spec.deploy, look)
+        client, obstacle = self._client(order.cluster, order.spec.deploy, look)
         plan = stream_submission(order, client, _HELPERS)
         return replace(plan, obstacle=obstacle) if obstacle else with_client_defaults(plan, client.installation)
 
-    def _client(self, deploy: Deploy, look: _Look = installation) -> tuple[SparkDefaults, str]:
+    def _client(self, cluster: Cluster, deploy: Deploy, look: _Look = installation) -> tuple[SparkDefaults, str]:
         """Return the client's settings and, if this host has no such client, why."""
         named = self._spark_submit or deploy.spark_submit or self._defaults.binary
         try:
             binary = spark.find_spark_submit(named)
         except InvalidInput as error:
             return replace(self._defaults, binary=named), f"this host has no Spark client: {error.message}"
-        return replace(self._defaults, binary=binary, installation=look(binary)), ""
+        return replace(self._defaults, binary=binary, installation=look(binary, spark.added_variables(cluster))), ""
 
     @cached_property
     def _defaults(self) -> SparkDefaults:

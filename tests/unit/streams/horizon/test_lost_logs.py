@@ -130,6 +130,6 @@ def test_the_conf_folder_tells_of_proxy_user_privileges(tmp_path: Path, value: s
         "default_fs": "hdfs://nn",
     }
     with cluster_of("prod", connection_fields("prod", given | {"hadoop_conf_dir": str(tmp_path)})) as cluster:
-        assert cluster.proxy_user_privileges is privileged
+        assert cluster.client.proxy_user_privileges is privileged
     with cluster_of("prod", connection_fields("prod", given)) as cluster:
-        assert not cluster.proxy_user_privileges
+        assert not cluster.client.proxy_user_privileges

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kstream.model.clusters.client_environment import ClientSettings, Inherited
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
@@ -64,6 +65,30 @@ def test_yarn_shows_what_people_call_the_stream_and_finds_it_by_its_name() -> No
     [origin] = [argument.origin for argument in plan.arguments if argument.words[0] == "--name"]
     assert (origin.source, origin.why) == ("spec", "app_name")
     assert value_after(planned(TICKET_SPEC), "--name") == TICKET_SPEC.name
+
+
+def test_a_plan_names_what_the_connection_adds_and_no_value_of_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK3_HOME", "/of/this/worker")
+    added: dict[str, str | Inherited] = {"SPARK_MAJOR_VERSION": "3", "SPARK_HOME": Inherited("SPARK3_HOME")}
+    plan = planned(TICKET_SPEC, cluster=replace(CLUSTER, client=ClientSettings(added)))
+    assert plan.notes == (
+        "the client's environment has SPARK_HOME as the worker's SPARK3_HOME: connection prod",
+        "the client's environment has SPARK_MAJOR_VERSION=3: connection prod",
+    )
+    assert plan.argv() == planned(TICKET_SPEC).argv()
+    assert planned(TICKET_SPEC).notes == ()
+
+
+def test_the_python_of_a_job_is_the_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/of/this/worker")
+    assert not any("PYSPARK" in key for key in confs(planned(TICKET_SPEC)))
+    said = confs(planned(replace(TICKET_SPEC, deploy=Deploy(environment={"PYSPARK_PYTHON": "./env/bin/python"}))))
+    assert {key for key, value in said.items() if value == "./env/bin/python"} == {
+        "spark.yarn.appMasterEnv.PYSPARK_PYTHON",
+        "spark.executorEnv.PYSPARK_PYTHON",
+    }
 
 
 def test_the_clusters_own_queue_is_for_streams_without_a_queue() -> None:
