@@ -82,7 +82,7 @@ def script_variables(binary: str) -> frozenset[str]:
     It is read with the files of its own folder and of absolute paths that it sources, and never run; so is nothing that
     it starts. Spark's own spark-submit needs none, and another kind of program tells none.
 
-    Raises InvalidInput: when the script can't be read, is not a regular file, or is longer than any of a distribution's.
+    Raises InvalidInput: when the script can't be read, is not a regular file, or is longer than a distribution's are.
     """
     program = Path(binary).resolve()
     if is_sparks_own(program) or not is_shell_script(text := _text(program)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +26,7 @@ from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import Checkpo
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.triggers.events import StreamEventTrigger
 from airflow_kstream.triggers.notifying import ClusterTeller, Teller, told_subject
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE
@@ -228,6 +230,31 @@ def test_a_declaration_has_a_notifier_of_its_own(fleet: Fleet) -> None:
     fleet.live(story)
     assert ("team", "orders restart_blocked") in notifiers.told
     assert {text.split(":")[0] for name, text in notifiers.told if name == "default"} == {"simulated/clicks"}
+
+
+def test_a_message_says_what_people_call_the_stream_and_what_they_type(fleet: Fleet) -> None:
+    own = NotifyPolicy(f"{HERE}.Recording", {"name": "team", "text": "{{ event.stream }}, {{ event.app_name }}"})
+    fleet.declare("orders_v2", watch=CALM, notify=own, app_name="Orders.Stream v2")
+    fleet.declare("clicks", watch=CALM, app_name="Clicks")
+    fleet.clock.ahead += 0.8 * ONE_WEEK
+    fleet.engine.at_preflight = refuse
+    passed: list[str] = []
+
+    async def pass_on() -> None:
+        async for event in cast("Any", StreamEventTrigger("simulated", "orders_v2").run()):
+            passed.append(event.payload["words"])  # noqa: PERF401  it never ends
+
+    async def story() -> None:
+        watcher = asyncio.create_task(pass_on())
+        await asyncio.sleep(HOUR)
+        watcher.cancel()
+
+    fleet.live(story)
+    assert ("team", "orders_v2, Orders.Stream v2") in notifiers.told
+    said = {text.split(":")[0] for name, text in notifiers.told if name == "default"}
+    assert said == {"simulated/Clicks (clicks)"}
+    assert passed
+    assert {words.split(":")[0] for words in passed} == {"simulated/Orders.Stream v2 (orders_v2)"}
 
 
 def test_a_refused_declaration_keeps_its_streams_notifier(fleet: Fleet) -> None:
