@@ -19,7 +19,7 @@ from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import is_principal
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
-from airflow_kstream.model.names import ID, OF_AN_APP_NAME, OF_AN_ID, allowed_for, is_app_name, is_id
+from airflow_kstream.model.names import ID, LONGEST_APP_NAME, OF_AN_APP_NAME, OF_AN_ID, allowed_for, is_app_name, is_id
 
 # The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
@@ -301,7 +301,7 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it", pattern="^/")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
 StreamName = Annotated[str, must(is_stream_name, allowed_for, description=f"Allowed: {OF_AN_ID}.", pattern=whole(ID))]
-AppName = Annotated[str, must(is_app_name, OF_AN_APP_NAME)]
+AppName = Annotated[str, must(is_app_name, OF_AN_APP_NAME, maxLength=LONGEST_APP_NAME, pattern=r"^[^\s-](?:.*\S)?$")]
 ApplicationId = Annotated[str, must(is_application_id, f"like {_AN_APPLICATION}", pattern=whole(_APPLICATION))]
 # YAML's 8 and true are text to a job.
 _Scalar = BeforeValidator(_written_scalar, json_schema_input_type=str | float | bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -83,7 +84,7 @@ def record(
     uri, now = asset_uri(cluster, report.stream), datetime.now(UTC)
     try:
         before = StreamState.from_json(store.get(uri, Kind.VERDICT.value))
-        state = reported(report, ids_of(instance), now, before, rounds)
+        state = reported(report, replace(ids_of(instance), rounds=rounds), now, before)
         detail = reported_detail(report, store.get(uri, Kind.DETAIL.value), now)
         store.put(uri, Kind.VERDICT.value, row_of(state))
         store.put(uri, Kind.DETAIL.value, detail_row(state, detail))

@@ -12,7 +12,7 @@ from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState, GenerationFacts, Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Report, Settled
-from airflow_kstream.model.streams.stream_state import Rounds, StoredProgress, StreamState, TaskIds
+from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.model.streams.submission import ExplainedSubmission
 from airflow_kstream.policy.states.due import DETAIL, REPORT, VERDICT, fitted, size
 from airflow_kstream.supervise.streams.look.verdict import Verdict
@@ -36,7 +36,6 @@ def state_of(
     by: TaskIds,
     now: datetime,
     before: StreamState | None,
-    rounds: Rounds | None = None,
 ) -> StreamState:
     """Return what a look saw at `now`. One without a conclusion keeps what was known `before`."""
     events = tuple(sorted(kind.value for kind in ledger.kinds))
@@ -54,7 +53,6 @@ def state_of(
             progress=replace(known.progress, pulse=""),
             desired=known.desired,
             by=by,
-            rounds=rounds,
             app_name=known.app_name,
         )
     remaining, plan_in = verdict.credentials.remaining, verdict.credentials.plan_in
@@ -74,7 +72,6 @@ def state_of(
         events=events,
         desired=verdict.facts.desired if verdict.facts else None,
         by=by,
-        rounds=rounds,
         app_name=verdict.app_name or "",
     )
 
@@ -89,9 +86,7 @@ def _batches(facts: GenerationFacts | None) -> tuple[float, ...]:
     return tuple(seconds for each in progress for _, seconds in each.batches[-_SHOWN:])
 
 
-def reported(
-    report: Report, by: TaskIds, now: datetime, before: StreamState | None = None, rounds: Rounds | None = None
-) -> StreamState:
+def reported(report: Report, by: TaskIds, now: datetime, before: StreamState | None = None) -> StreamState:
     """Return what a task saw and did, by `now`. What only looks see is kept from `before`."""
     lives = report.phase in {Phase.RUNNING, Phase.STARTING}
     return StreamState(
@@ -109,7 +104,6 @@ def reported(
         plan=report.horizon.plan if report.horizon and lives else None,
         desired=_still_wanted(report, before),
         by=by,
-        rounds=rounds,
         app_name=report.app_name,
     )
 

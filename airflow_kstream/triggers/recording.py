@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +31,7 @@ class Recording:
         """
         rows = recorder()
         rounds = Rounds(max(every, rows.round_seconds), begun=True)
-        state = state_of(verdict, memory.ledger, self._by, now, self._before, rounds)
+        state = state_of(verdict, memory.ledger, replace(self._by, rounds=rounds), now, self._before)
         self._before, epoch = state, state.generation
         rows.saw(self._subject, Kind.VERDICT, RowContent(state.mark, epoch, lambda: row_of(state)))
         if verdict.step is None:

@@ -115,9 +115,9 @@ def states_of(database: Session, since: timedelta, served: timedelta = MINUTE) -
     found = {}
     for number, (dag, by) in enumerate(rows):
         seen = NOW - (served * number / 1010 if by else since)
-        task = TaskIds(dag, "r", "keep")
         rounds = Rounds(1010.0 if by else 15.0, begun=by is not None)
-        found[dag] = StreamState("running", "it runs", 1, None, seen, by=task, rounds=rounds)
+        task = TaskIds(dag, "r", "keep", rounds=rounds)
+        found[dag] = StreamState("running", "it runs", 1, None, seen, by=task)
     return found
 
 
@@ -133,8 +133,8 @@ def test_of_a_thousand_streams_the_ten_that_wait_are_called_unwatched(database: 
 
 
 def watched(seen: timedelta, every: float = 60.0, *, begun: bool = True) -> StreamState:
-    by = TaskIds("stream-prod.orders", "r", "keep")
-    return StreamState("running", "it runs", 1, None, NOW - seen, by=by, rounds=Rounds(every, begun))
+    by = TaskIds("stream-prod.orders", "r", "keep", rounds=Rounds(every, begun))
+    return StreamState("running", "it runs", 1, None, NOW - seen, by=by)
 
 
 def test_a_stream_that_looks_hourly_is_late_after_three_hours() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,14 @@ _RESTLESS = {"unknown", "frozen"}
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """The looks that are to be stored next, one each `every` seconds. Before they have `begun`, its task has looked."""
+
+    every: float
+    begun: bool
+
+
+@dataclass(frozen=True)
 class TaskIds:
     """The task that watches a stream, as Airflow names it."""
 
@@ -23,6 +31,8 @@ class TaskIds:
     run: str = ""
     task: str = ""
     map_index: int = -1
+    rounds: Rounds | None = field(default=None, compare=False)
+    """None where that is not known: an earlier version kept it."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +45,6 @@ class StoredProgress:
     """The time of the last commit, by the NameNode's clock."""
     batches: tuple[float, ...] = ()
     """The seconds that the newest batches took, oldest first."""
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """The looks that are to be stored next, one each `every` seconds. Before they have `begun`, its task has looked."""
-
-    every: float
-    begun: bool
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,6 @@ class StreamState:
     desired: Desired | None = None
     """What a person wants of it; None if that is not known."""
     by: TaskIds = TaskIds()
-    rounds: Rounds | None = None
-    """None where that is not known: an earlier version kept it."""
     app_name: str = ""
     """What people call the stream, if that is not its name."""
 
@@ -108,7 +108,7 @@ class StreamState:
             "run": self.by.run,
             "task": self.by.task,
             "map_index": self.by.map_index,
-            "rounds": plain(self.rounds),
+            "rounds": plain(self.by.rounds),
         }
 
     @classmethod
@@ -137,8 +137,8 @@ class StreamState:
                     str(data.get("run") or ""),
                     str(data.get("task") or ""),
                     int(data.get("map_index", -1)),
+                    _rounds(data.get("rounds")),
                 ),
-                rounds=_rounds(data.get("rounds")),
                 app_name=shown_app_name(str(data.get("app_name") or "")),
             )
         except (KeyError, ValueError, TypeError):

@@ -23,7 +23,7 @@ def unlooked(states: Mapping[str, StreamState], now: datetime) -> dict[str, Unlo
     After Airflow's store was away, all rows are old, and are written again one after the other. So it must last for as
     long as that takes, unless the store works now: then the first look of a trigger comes before others' next ones.
     """
-    rounds = {name: state.rounds for name, state in states.items() if state.rounds}
+    rounds = {name: state.by.rounds for name, state in states.items() if state.by.rounds}
     begun = [name for name, each in rounds.items() if each.begun]
     # A triggerer that serves other clusters, too, takes a second for each stream of theirs.
     streams = max((len(rounds), *(int(rounds[name].every) for name in begun)))
