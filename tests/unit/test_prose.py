@@ -9,7 +9,9 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(
+    path for folder in ("airflow_kstream", "benchmarks", "dags", "docs") for path in (ROOT / folder).rglob("*.py")
+)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))

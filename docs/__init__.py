@@ -1,0 +1,1 @@
+"""The site, and the programs that make it."""
