@@ -197,6 +197,13 @@ _SETTINGS: dict[str, Any] = {
             "The folder with one YAML file of accepted findings for each cluster: <connection id>.yaml. The DAGs that\n"
             "examine clusters read it on their workers; without it nothing is accepted.\n",
         ),
+        "docs_url": _option(
+            "string",
+            "",
+            "https://docs.example.com/kstream",
+            "Where this package's site is served, as `./kstream docs build` makes it. Messages about events then end\n"
+            "with a link to the runbook's entry. The DAG processor, every worker and every triggerer read it.\n",
+        ),
         "ensure_every": _option(
             "string",
             "5m",
@@ -246,8 +253,8 @@ _SETTINGS: dict[str, Any] = {
             "",
             '{"slack_conn_id": "alerts", "channel": "#streams", "text": "{{ event.mrkdwn }}"}',
             "The arguments of that notifier, as a JSON object. It names connections and holds no secret. Where the\n"
-            "notifier takes templates, event is the event: words, kind, ended, cluster, stream, since, until, why.\n"
-            "The words quote what others wrote: mrkdwn has them escaped for Slack, html for mail.\n",
+            "notifier takes templates, event is the event: words, kind, ended, cluster, stream, since, until, why and\n"
+            "runbook. The words quote what others wrote: mrkdwn has them escaped for Slack, html for mail.\n",
         ),
         "retry_delay": _option(
             "string", "1m", "30s", f"How long Airflow waits before it retries that task.\n{_DURATION}\n"

@@ -17,13 +17,23 @@ Folder = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there and differ.")]
 
+DocsUrl = Annotated[
+    str,
+    typer.Option(
+        "--docs-url",
+        metavar="URL",
+        envvar="AIRFLOW__KSTREAM__DOCS_URL",
+        help="Where this package's site is served: each alert then has a runbook_url that leads to its entry.",
+    ),
+]
 
-def monitoring(folder: Folder, force: Force = False) -> None:
+
+def monitoring(folder: Folder, force: Force = False, docs_url: DocsUrl = "") -> None:
     """Write the rules, their tests, the StatsD exporter's mapping and the dashboard to a folder.
 
     A file that is there and differs is somebody's work: without --force nothing is written at all.
     """
-    texts = {folder / name: text_of(name) for name in NAMES}
+    texts = {folder / name: text_of(name, docs_url) for name in NAMES}
     differing = [path for path, text in texts.items() if path.exists() and not _holds(path, text)]
     if differing and not force:
         names = ", ".join(path.name for path in differing)

@@ -21,8 +21,9 @@ from contextvars import Context
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from airflow_kstream import metrics
+from airflow_kstream import metrics, settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
+from airflow_kstream.model.runbook import link
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.event import Event, in_all_forms
 from airflow_kstream.notifications.bounds import judged
@@ -132,9 +133,14 @@ class Outbox:
 
 
 def context_of(events: tuple[Event, ...]) -> Mapping[str, Any]:
-    """Return the context of a notifier: `event` is the first of the bundle, its words, in all forms, tell all of it."""
+    """Return the context of a notifier: `event` is the first of the bundle, its words, in all forms, tell all of it.
+
+    Where `[kstream] docs_url` names a site, the words of a begin end with a link to the runbook's entry.
+    """
+    runbook = link(settings.text("docs_url"), events[0].kind)
+    message = words(events) + (f" Runbook: {runbook}" if runbook and not events[0].ended else "")
     return {
-        "event": {**events[0].to_json(), **in_all_forms(words(events)), "count": len(events)},
+        "event": {**events[0].to_json(), **in_all_forms(message), "count": len(events), "runbook": runbook},
         "events": [event.to_json() for event in events[:_LISTED]],
     }
 

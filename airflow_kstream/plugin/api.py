@@ -23,7 +23,10 @@ from airflow.api_fastapi.core_api.security import (
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.staticfiles import StaticFiles
 
+from airflow_kstream import settings
 from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
+from airflow_kstream.model.runbook import link
+from airflow_kstream.model.streams.event import EventKind
 from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
 from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.states.capacity import triggerers_load
@@ -48,6 +51,8 @@ _CHECKS = [
     Depends(requires_access_view(AccessView.WEBSITE)),
     Depends(requires_access_asset("GET")),
 ]
+# What the runbook has an entry for; other findings of a page are its own.
+_KINDS = frozenset(kind.value for kind in EventKind)
 
 app = FastAPI(dependencies=_CHECKS, docs_url=None, redoc_url=None, openapi_url=None)
 app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
@@ -59,7 +64,7 @@ def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     mine = readable(session, user, stored_states(session))
     late, now = late_after(number_of_streams(session)), datetime.now(UTC)
     body = {
-        "streams": fleet_rows(seen_by(session, mine.streams), now, late),
+        "streams": [_linked(row) for row in fleet_rows(seen_by(session, mine.streams), now, late)],
         "clusters": _clusters(mine, user),
         "stale_after": late.total_seconds(),
         "unserved": _unserved(session, now),
@@ -84,7 +89,7 @@ def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster:
         raise HTTPException(404, "No such stream is stored, or you may not read its DAG")
     [seen] = seen_by(session, mine.streams[:1])
     page = stream_page(seen, datetime.now(UTC), late_after(number_of_streams(session)))
-    return _answer(request, {**page, "cluster": shown(_cluster(cluster, mine, user))})
+    return _answer(request, {**page, "row": _linked(page["row"]), "cluster": shown(_cluster(cluster, mine, user))})
 
 
 @app.get("/api/files")
@@ -114,6 +119,17 @@ def tickets(request: Request, user: GetUserDep, session: SessionDep) -> Response
         if _kept(each, TICKET) or _kept(each, KEYTAB)
     ]
     return _answer(request, {"clusters": found})
+
+
+def _linked(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stream's row with a link to the runbook at each event, where `[kstream] docs_url` names a site."""
+    site = settings.text("docs_url")
+    if not site:
+        return row
+    findings = (
+        {**each, "runbook": link(site, each["kind"])} if each["kind"] in _KINDS else each for each in row["findings"]
+    )
+    return {**row, "findings": [*findings]}
 
 
 def _kept(stored: StoredState, kind: str) -> list[Mapping[str, Any]]:

@@ -132,6 +132,18 @@ def test_a_notifier_can_have_the_whole_message_escaped(form: str, counts: dict[s
     assert text.endswith("&lt;!channel&gt; &amp; a link")
 
 
+def test_a_message_links_the_runbook_where_the_site_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = replace(begin("orders"), until=NOW)
+    assert context_of((begin("orders"),))["event"]["runbook"] == ""
+
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DOCS_URL", "https://docs.example.com/kstream/")
+
+    told = context_of((begin("orders", EventKind.KILLED),))["event"]
+    assert told["runbook"] == "https://docs.example.com/kstream/runbook.html#waits-for-a-person"
+    assert told["words"] == f"{begin('orders', EventKind.KILLED).words} Runbook: {told['runbook']}"
+    assert "Runbook" not in context_of((ended,))["event"]["words"]
+
+
 def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(counts: dict[str, int]) -> None:
     """The real threads: more events than may hang at once, an event of another notifier, and the loop goes on."""
     kinds = [EventKind.STALLED, EventKind.BLIND, EventKind.BREAKER, EventKind.KILLED]

@@ -91,7 +91,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
         file = root / "streams" / connection / f"{stream}.yaml"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(declaration))
-    settings = {"core": {"auth_manager": FAB}, "kstream": {"streams_folder": str(root / "streams")}}
+    ours = {"streams_folder": str(root / "streams"), "docs_url": "https://docs.example.com"}
+    settings = {"core": {"auth_manager": FAB}, "kstream": ours}
     home = AirflowHome(root / "home", root / "dags", overrides=settings)
     home.prepare()
     with ProcessSupervisor() as supervisor:
@@ -236,6 +237,15 @@ def test_a_user_sees_the_streams_whose_dag_they_may_read(server: AirflowHome) ->
 def test_a_page_offers_what_the_user_may_do(server: AirflowHome, visitor: str, may: bool) -> None:
     clusters = {cluster["id"]: cluster for cluster in visit(server, visitor, "/api/fleet").json()["clusters"]}
     assert clusters["east"]["form"] == {"dag": "control-east", "may": may}
+
+
+def test_an_event_links_its_entry_of_the_runbook_and_what_has_none_does_not(server: AirflowHome) -> None:
+    streams = {row["stream"]: row for row in visit(server, "viewer", "/api/fleet").json()["streams"]}
+    linked = {each["kind"]: each["runbook"] for row in streams.values() for each in row["findings"]}
+    assert linked["restart_blocked"] == "https://docs.example.com/runbook.html#restart-blocked"
+    assert linked["paused"] == ""
+    row = visit(server, "viewer", "/api/stream").json()["row"]
+    assert row["findings"] == streams["orders"]["findings"]
 
 
 @pytest.mark.parametrize("route", [route.path for route in ROUTES])

@@ -269,5 +269,6 @@ def _finding(kind: str, stands: StandingTrouble) -> dict[str, Any]:
         "since": stands.since.isoformat() if stands.since else None,
         "why": stands.why,
         "way_out": stands.way_out,
+        "runbook": "",
         "waits": stands.waits,
     }

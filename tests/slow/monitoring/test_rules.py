@@ -12,10 +12,10 @@ from airflow_kstream.monitoring import NAMES, text_of
 pytestmark = pytest.mark.prometheus
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
+@pytest.fixture(params=["", "https://docs.example.com/a b"], ids=["plain", "linked"])
+def files(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     for name in NAMES:
-        (tmp_path / name).write_text(text_of(name))
+        (tmp_path / name).write_text(text_of(name, request.param))
     return tmp_path
 
 

@@ -12,6 +12,8 @@ import yaml
 
 import airflow_kstream
 from airflow_kstream.cli import main
+from airflow_kstream.metrics import METRICS
+from airflow_kstream.model.runbook import anchor
 from airflow_kstream.monitoring import NAMES, text_of
 from airflow_kstream.policy.events.signs import OF_A_STREAM
 
@@ -48,6 +50,11 @@ def asked() -> set[str]:
 def test_rules_and_panels_ask_for_nothing_that_is_not_sent() -> None:
     assert asked() <= sent()
     assert {"kstream_cluster_heartbeat", "kstream_pulse", "kstream_horizon_seconds", "kstream_event"} <= asked()
+
+
+def test_each_metric_that_is_sent_is_described_and_no_other() -> None:
+    described = {f"kstream_{name.replace('.', '_')}" for name in METRICS}
+    assert {name.removesuffix("_total") for name in sent()} == described
 
 
 def test_each_event_of_a_stream_is_one_alert() -> None:
@@ -95,6 +102,18 @@ def test_the_command_writes_every_file_into_a_new_folder_and_names_it(
     assert run(folder) == 0
     assert {path.name: path.read_text() for path in folder.iterdir()} == {name: text_of(name) for name in NAMES}
     assert capsys.readouterr().out.splitlines() == [str(folder / name) for name in NAMES]
+
+
+def test_each_alert_links_its_entry_of_the_runbook_where_the_site_is_served(tmp_path: Path) -> None:
+    assert run(tmp_path, "--docs-url", "https://docs.example.com") == 0
+    expected = {rule["alert"]: f"https://docs.example.com/runbook.html#{anchor(rule['alert'])}" for rule in rules()}
+    groups = yaml.safe_load((tmp_path / "alerts.rules.yml").read_text())["groups"]
+    assert {
+        rule["alert"]: rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"]
+    } == expected
+    told = re.findall(r'runbook_url: "(.*)"', (tmp_path / "alerts.test.yml").read_text())
+    assert len(told) == (tmp_path / "alerts.test.yml").read_text().count("exp_annotations")
+    assert {*told} <= {*expected.values()}
 
 
 def test_it_replaces_no_changed_file_without_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,14 @@ export function Findings({ row, now }: { row: Row; now: number }) {
           {finding.way_out && (
             <span className="ks-out">
               <b>What now:</b> <Ticked text={finding.way_out} />
+              {finding.runbook && (
+                <>
+                  {" "}
+                  <a href={finding.runbook} target="_blank" rel="noreferrer">
+                    Runbook
+                  </a>
+                </>
+              )}
             </span>
           )}
         </li>

@@ -6,6 +6,8 @@ export interface Finding {
   since: string | null;
   why: string;
   way_out: string;
+  /** The address of its entry in the runbook; empty where nobody serves the site. */
+  runbook: string;
   /** Nothing is left to do but to wait. */
   waits: boolean;
 }
