@@ -1,40 +1,86 @@
-"""Pictures of each page for README and docs, of a playground that has run for some minutes: URL PASSWORD.
+"""Pictures of each page for README and docs: light, dark, and as wide as a phone.
 
-python -m tests.live.pages.screenshots http://127.0.0.1:28080 PASSWORD
+python -m tests.live.pages.screenshots                  of a playground that it starts and ends: about ten minutes
+python -m tests.live.pages.screenshots URL PASSWORD     of one that has run for some minutes
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from airflow_kstream.demo.airflow_api import Login
-from airflow_kstream.demo.playground import CONNECTION
-from tests.live.pages.browser import visit
+from rich.console import Console
 
-_PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
-_PAGES = {
+from airflow_kstream.demo.airflow_api import Login
+from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.demo.environment import end_on_signals
+from airflow_kstream.demo.playground import CONNECTION, start_cluster, start_playground
+from tests.live.pages.browser import Visit, visit
+
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+PAGES = {
     "fleet": "/plugin/kstream",
     "stream": f"/plugin/kstream?cluster={CONNECTION}&stream=orders",
     "files": "/plugin/kstream?view=files",
     "tickets": "/plugin/kstream?view=tickets",
 }
-_SIZE = {"width": 1240, "height": 820}
+SIZE = {"width": 1240, "height": 820}
+PHONE = {"width": 390, "height": 844}
+_WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"
+# Milliseconds until the playground's stream that hangs is called so.
+_UNTIL_STALLED = 1_500_000
 
 
-def main(url: str, password: str) -> None:
-    """Take each page, light and dark, and the card on Airflow's first page."""
-    with visit(url, Login("admin", password), **_SIZE) as seen:
-        for theme in ("light", "dark"):
+def main(url: str = "", password: str = "") -> None:
+    """Take all pictures, of a playground of its own where none is named."""
+    with _playground() if not url else _given(url, password) as (served, login):
+        with visit(served, login, **SIZE) as seen:
             seen.open()
-            seen.theme(theme)
-            for name, path in _PAGES.items():
-                seen.open(path)
-                seen.page.locator(".ks h1").wait_for()
-                seen.page.screenshot(path=_PICTURES / f"{name}-{theme}.png")
-            seen.page.goto(url)
-            seen.page.locator(".ks-card li").first.wait_for()
-            seen.page.locator(".ks-card").screenshot(path=_PICTURES / f"card-{theme}.png")
+            seen.page.get_by_text("stalled").first.wait_for(timeout=_UNTIL_STALLED)
+            take_pages(seen)
+            take_card(seen)
+        with visit(served, login, **PHONE) as seen:
+            take_pages(seen, "-phone")
+
+
+def take_pages(seen: Visit, kind: str = "", folder: Path = PICTURES) -> None:
+    """Take each page, light and dark. Raises AssertionError: when one is wider than its window, or a script fails."""
+    for theme in ("light", "dark"):
+        seen.open()
+        seen.theme(theme)
+        for name, path in PAGES.items():
+            seen.open(path)
+            seen.page.locator(".ks h1").wait_for()
+            assert seen.page.evaluate(_WIDER) <= 0, f"{name} is wider than its window"
+            seen.page.screenshot(path=folder / f"{name}-{theme}{kind}.png")
+    assert seen.errors == []
+
+
+def take_card(seen: Visit, folder: Path = PICTURES) -> None:
+    """Take the card on Airflow's first page, light and dark."""
+    for theme in ("light", "dark"):
+        seen.open()
+        seen.theme(theme)
+        seen.page.goto(seen.url)
+        seen.page.locator(".ks-card li").first.wait_for()
+        seen.page.locator(".ks-card").screenshot(path=folder / f"card-{theme}.png")
+
+
+@contextmanager
+def _given(url: str, password: str) -> Iterator[tuple[str, Login]]:
+    yield url, Login("admin", password)
+
+
+@contextmanager
+def _playground() -> Iterator[tuple[str, Login]]:
+    end_on_signals()
+    console = DemoConsole(Console())
+    with tempfile.TemporaryDirectory(prefix="kstream-pictures-") as folder, ExitStack() as stack:
+        started = start_playground(start_cluster(Path(folder), console, stack), Path(folder), console, stack)
+        yield started.home.url, started.home.login
 
 
 if __name__ == "__main__":
