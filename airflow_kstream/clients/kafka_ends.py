@@ -1,13 +1,21 @@
-"""Where topics end: one question to the brokers for all partitions of a query, and one a minute at most."""
+"""Where topics end, and what they had at a moment: one question to the brokers for all partitions of a query."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.progress import PartitionAt, TopicsAt
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient, TopicPartition
 
 # Seconds for which an answer, or its lack, is good: an idle query is looked at every few seconds, for days.
 _FRESH = 60.0
@@ -60,26 +68,79 @@ class KafkaEnds:
             raise
 
     def _asked(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
-        try:
+        with self._admin(brokers, f"ask where {', '.join(sorted(planned))} end") as admin:
             from kafka import IsolationLevel, TopicPartition
             from kafka.admin import OffsetSpec
 
-            from airflow_kstream.clients.kafka import KafkaLogin, asking, kafka_trouble
-        except ImportError as error:
-            message = "kafka-python is not installed on this host; install this package's extra `kafka`"
-            raise InvalidInput(message, tried="ask Kafka where topics end") from error
-        if not brokers.bootstrap_servers:
-            raise InvalidInput("kafka.bootstrap_servers is missing", tried="ask Kafka where topics end")
-        login = KafkaLogin(
-            brokers.bootstrap_servers, self._identity, brokers.security_protocol.value, brokers.service_name, self._ca
-        )
-        login.check()
-        wanted = [TopicPartition(topic, number) for topic, numbers in planned.items() for number in numbers]
-        tried = f"ask where {', '.join(sorted(planned))} end"
-        with kafka_trouble(tried, login), asking(login, _PATIENCE_MS) as admin:
+            wanted = [TopicPartition(topic, number) for topic, numbers in planned.items() for number in numbers]
             latest = dict.fromkeys(wanted, OffsetSpec.LATEST)
             ends = admin.list_partition_offsets(latest, IsolationLevel.READ_COMMITTED, timeout_ms=_PATIENCE_MS)
         found: dict[str, dict[int, int]] = {}
         for partition, end in ends.items():
             found.setdefault(partition.topic, {})[partition.partition] = int(end.offset)
         return found
+
+    def at(self, brokers: KafkaPolicy, topics: Collection[str], moment: datetime) -> TopicsAt:
+        """Return all partitions of these topics as they are now, with the first record since a moment in each.
+
+        Records of transactions count from when they are written: a query that reads committed records only gets to
+        them later. Not remembered. Raises as `of`.
+        """
+        with self._lock:
+            self._forget_what_is_old()
+            if failed := self._failed.get(brokers):
+                raise failed[1].with_traceback(None)
+            try:
+                return self._asked_at(brokers, topics, moment)
+            except Unavailable as error:
+                self._failed[brokers] = time.monotonic(), error
+                raise
+
+    def _asked_at(self, brokers: KafkaPolicy, topics: Collection[str], moment: datetime) -> TopicsAt:
+        asked = datetime.now(UTC)
+        with self._admin(brokers, f"ask what {', '.join(sorted(topics))} had at {moment.isoformat()}") as admin:
+            from kafka.admin import OffsetSpec
+
+            wanted = _partitions(admin, topics)
+            # The ends come first: what arrives between the requests is beyond them, and younger than the moment.
+            ends, firsts, laters = (
+                admin.list_partition_offsets(dict.fromkeys(wanted, spec), timeout_ms=_PATIENCE_MS)
+                for spec in (OffsetSpec.LATEST, OffsetSpec.EARLIEST, int(moment.timestamp() * 1000))
+            )
+        found: dict[str, dict[int, PartitionAt]] = {topic: {} for topic in topics}
+        for each in wanted:
+            later = laters[each] if laters[each].offset >= 0 else None
+            found[each.topic][each.partition] = PartitionAt(
+                int(firsts[each].offset),
+                int(ends[each].offset),
+                int(later.offset) if later else None,
+                datetime.fromtimestamp(later.timestamp / 1000, UTC) if later else None,
+            )
+        return TopicsAt(asked, found)
+
+    @contextmanager
+    def _admin(self, brokers: KafkaPolicy, tried: str) -> Iterator[KafkaAdminClient]:
+        try:
+            from airflow_kstream.clients.kafka import KafkaLogin, asking, kafka_trouble
+        except ImportError as error:
+            message = "kafka-python is not installed on this host; install this package's extra `kafka`"
+            raise InvalidInput(message, tried=tried) from error
+        if not brokers.bootstrap_servers:
+            raise InvalidInput("kafka.bootstrap_servers is missing", tried=tried)
+        login = KafkaLogin(
+            brokers.bootstrap_servers, self._identity, brokers.security_protocol.value, brokers.service_name, self._ca
+        )
+        login.check()
+        with kafka_trouble(tried, login), asking(login, _PATIENCE_MS) as admin:
+            yield admin
+
+
+def _partitions(admin: KafkaAdminClient, topics: Collection[str]) -> list[TopicPartition]:
+    from kafka import TopicPartition, errors
+
+    found = []
+    for topic in admin.describe_topics(sorted(topics)):
+        if topic["error_code"]:
+            raise errors.for_code(topic["error_code"])(topic["name"])
+        found += [TopicPartition(topic["name"], each["partition_index"]) for each in topic["partitions"]]
+    return found

@@ -17,7 +17,9 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import Offsets
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, StopResult
@@ -71,6 +73,7 @@ class FakeEngine:
     submits: bool = False
     hangs: tuple[Hanging, ...] = ()
     shows: KstreamError | None = None
+    reads: Offsets = field(default_factory=dict)
 
     def submission(self, order: SubmissionOrder) -> Submission:
         fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
@@ -113,6 +116,16 @@ class FakeEngine:
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         return tuple(self._point(path) for path in spec.checkpoints)
+
+    def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
+        """Return its newest epoch, which has read what `reads` says."""
+        number, epochs = point.newest_committed, self._epochs(point.path)
+        if number is None:
+            return None
+        return CommittedBatch(number, datetime.fromisoformat(epochs[number]), self.reads, not self.reads)
+
+    def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
+        return "its epochs are limited" if "limited" in spec.arguments else ""
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
@@ -164,4 +177,5 @@ class FakeEngine:
 
     def _point(self, path: str) -> Checkpoint:
         done = {number: datetime.fromisoformat(at) for number, at in enumerate(self._epochs(path))}
-        return Checkpoint(path, "fake" if done else None, done, done)
+        owner = frozenset({self.hdfs.status(f"{path}/epochs.json").owner}) if done else frozenset()
+        return Checkpoint(path, "fake" if done else None, done, done, writers=owner)

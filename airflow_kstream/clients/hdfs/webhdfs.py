@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -337,9 +337,16 @@ class Hdfs:
     def checkpoint(self, path: str) -> Checkpoint:
         """Read a Structured Streaming checkpoint, without the `.N.<uuid>.tmp` files of dead writers."""
         inside = {file.name: file for file in self.matching(path, lambda file: bool(_INSIDE.fullmatch(file.name)))}
-        offsets, commits = (self._batches(f"{path}/{log}") if log in inside else {} for log in ("offsets", "commits"))
+        offsets, commits = (self._batches(f"{path}/{log}") if log in inside else () for log in ("offsets", "commits"))
         dstreams = max((file.modified for name, file in inside.items() if _DSTREAMS.fullmatch(name)), default=None)
-        return Checkpoint(path, self._query_id(path, inside.get("metadata")), offsets, commits, dstreams)
+        return Checkpoint(
+            path,
+            self._query_id(path, inside.get("metadata")),
+            _times(offsets),
+            _times(commits),
+            dstreams,
+            writers=frozenset(file.owner for file in (*offsets, *commits) if file.owner),
+        )
 
     def new_token(self, renewer: str) -> str:
         """Get a delegation token in its URL form: a secret."""
@@ -356,10 +363,9 @@ class Hdfs:
     def close(self) -> None:
         self._session.close()
 
-    def _batches(self, folder: str) -> dict[int, datetime]:
-        """Return the times of a query's batches. They are the job's own, which may keep as many as it likes."""
-        batches = self.matching(folder, lambda file: bool(_BATCH.fullmatch(file.name)))
-        return {int(file.name): file.modified for file in batches}
+    def _batches(self, folder: str) -> tuple[FileStatus, ...]:
+        """Return the files of a query's batches. They are the job's own, which may keep as many as it likes."""
+        return self.matching(folder, lambda file: bool(_BATCH.fullmatch(file.name)))
 
     def _query_id(self, path: str, metadata: FileStatus | None) -> str | None:
         """Return the query's id. Spark writes the file once; as long as it is the same file, it is read once."""
@@ -425,6 +431,10 @@ class _ServerClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
+
+
+def _times(batches: Iterable[FileStatus]) -> dict[int, datetime]:
+    return {int(file.name): file.modified for file in batches}
 
 
 def _in_one_line(error: hdfs.HdfsError) -> str:

@@ -18,7 +18,8 @@ class Checkpoint:
 
     A checkpoint that does not exist has empty maps and a query of None. `dstreams` is when Spark's older streaming last
     wrote a checkpoint of its own there (DStreams' `checkpoint-<milliseconds>`), None if it never did. `backlog` is what
-    waits in Kafka; None if nobody asked, or the query reads something else.
+    waits in Kafka; None if nobody asked, or the query reads something else. `writers` are HDFS's owners of the files in
+    both logs.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Checkpoint:
     commits: Mapping[int, datetime] = field(default_factory=dict)
     dstreams: datetime | None = None
     backlog: Backlog | None = None
+    writers: frozenset[str] = frozenset()
 
     @property
     def position(self) -> Position:
@@ -46,6 +48,11 @@ class Checkpoint:
     def quiescent(self) -> bool:
         """Return True if every planned batch is committed, so that no batch is repeated after a stop."""
         return self.position.offset == self.position.commit
+
+    @property
+    def newest_committed(self) -> int | None:
+        """Return the newest batch that both logs list, None if there is none."""
+        return max(self.offsets.keys() & self.commits.keys(), default=None)
 
     @property
     def last_commit(self) -> datetime | None:

@@ -218,12 +218,12 @@ class Backlog:
 def planned_offsets(text: str) -> Offsets:
     """Return up to where a batch was planned to read each topic, from its file in `offsets/`; empty without Kafka.
 
-    The file has a version, the batch's metadata, and a line for each source (Spark's OffsetSeqLog); Kafka's is
-    `{"topic":{"0":42}}` (JsonUtils.partitionOffsets).
+    The file has a version, the batch's metadata, and a line for each source (Spark's OffsetSeqLog), which in version 2
+    begins with the source's id; Kafka's is `{"topic":{"0":42}}` (JsonUtils.partitionOffsets).
     """
     found: dict[str, dict[int, int]] = {}
-    for line in text.splitlines()[2:]:
-        for topic, partition, offset in _of_kafka(line):
+    for line in _sources(text):
+        for topic, partition, offset in _of_kafka(line) or ():
             known = found.setdefault(topic, {})
             # One topic may be read twice: the source that is behind counts.
             known[partition] = min(offset, known.get(partition, offset))
@@ -239,15 +239,26 @@ def backlog(planned: Offsets, ends: Offsets) -> Backlog:
     return Backlog(sum(waiting.values()), tuple(sorted(topic for topic, records in waiting.items() if records)))
 
 
-def _of_kafka(line: str) -> Iterator[tuple[str, int, int]]:
+def reads_more(text: str) -> bool:
+    """Return whether a batch was planned to read anything beside Kafka, from its file in `offsets/`."""
+    # A dash is a source that has no offset yet.
+    return any(line != "-" and _of_kafka(line) is None for line in _sources(text))
+
+
+def _sources(text: str) -> Iterator[str]:
+    version, *lines = text.splitlines() or [""]
+    for line in lines[1:]:
+        yield line.partition(":")[2] if version == "v2" else line
+
+
+def _of_kafka(line: str) -> list[tuple[str, int, int]] | None:
+    """Return each topic and partition with its offset; None for another source's line: a number, a folder's log."""
     try:
         topics = json.loads(line)
-        rows = [
+        return [
             (str(topic), int(partition), int(offset))
             for topic, partitions in topics.items()
             for partition, offset in partitions.items()
         ]
     except (ValueError, TypeError, AttributeError):
-        # Another source's line: a number, a folder's log, a dash for none.
-        return
-    yield from rows
+        return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
@@ -16,6 +17,7 @@ from airflow_kstream.model.clusters.allow import covers
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.progress import TopicsAt
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
 from airflow_kstream.supervise.clusters.copies import Copies
 from airflow_kstream.supervise.clusters.declarations import Declarations
@@ -43,15 +45,23 @@ class ClusterSession:
     def topic_ends(self, kafka: KafkaPolicy, planned: Offsets) -> Offsets:
         """Return where these partitions end, asked of brokers that the connection allows.
 
-        Who names brokers gets a ticket of ours there. Raises Denied: when the connection does not allow them. Raises as
-        `KafkaEnds.of`.
+        Raises Denied: when the connection does not allow them. Raises as `KafkaEnds.of`.
         """
+        self._require_allowed(kafka, "ask Kafka where topics end")
+        return self.kafka.of(kafka, planned)
+
+    def topics_at(self, kafka: KafkaPolicy, topics: Collection[str], moment: datetime) -> TopicsAt:
+        """Return what these topics had at a moment, as `topic_ends` does. Raises as that."""
+        self._require_allowed(kafka, "ask Kafka what topics had at a moment")
+        return self.kafka.at(kafka, topics, moment)
+
+    def _require_allowed(self, kafka: KafkaPolicy, tried: str) -> None:
+        """Check the brokers before anybody logs in: who names them gets a ticket of ours there."""
         allow = self.cluster.allow
         beyond = [each for each in kafka.brokers if allow is not None and not covers(allow.brokers, each)]
         if beyond:
             why = f"connection {self.cluster.name} does not allow brokers: {', '.join(beyond)}"
-            raise Denied(why, tried="ask Kafka where topics end", principal=str(self.identity))
-        return self.kafka.of(kafka, planned)
+            raise Denied(why, tried=tried, principal=str(self.identity))
 
     @cached_property
     def state(self) -> StateDir:

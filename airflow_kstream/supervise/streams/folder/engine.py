@@ -19,6 +19,7 @@ from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillne
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -113,6 +114,16 @@ class Engine(Protocol):
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         """Read how far each of the spec's checkpoints has come, in the order of the spec."""
+
+    def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
+        """Read up to where the newest committed batch of a query has read its sources; None if none is committed.
+
+        Raises NotFound, InvalidInput: when what the checkpoint keeps of that batch is gone, or makes no sense.
+        """
+
+    def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
+        """Return why a later batch of the stream may lack what had arrived before it was planned, with the way out;
+        empty if nothing declares that. `beside_kafka` asks for its sources beside Kafka alone."""
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]

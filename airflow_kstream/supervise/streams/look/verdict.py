@@ -9,13 +9,15 @@ from typing import Any
 
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.plain import plain
+from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.declarations import PolicyEdit
-from airflow_kstream.model.streams.generation import GenerationFacts
+from airflow_kstream.model.streams.generation import Claim, GenerationFacts
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Blocked, Phase, Settled, Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import RefreshStatus
 
 _WATCHED = {*Phase} - {Phase.ENDED}
@@ -118,6 +120,20 @@ class PeopleVerdict:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What a look went by: the spec that is watched, the newest claim, and the checkpoints as they were.
+
+    `speakers` are who runs the stream, by HDFS's short names, as far as that is proven; else who passes for it.
+    """
+
+    spec: StreamSpec
+    claim: Claim | None
+    now: datetime
+    checkpoints: tuple[Checkpoint, ...]
+    speakers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The verdict of a round on one stream."""
 
@@ -138,6 +154,8 @@ class Verdict:
     people: PeopleVerdict = field(default_factory=PeopleVerdict)
     app_name: str | None = None
     """What YARN and people call it, by what runs; empty if that is its name, None if it is not known."""
+    seen: Seen | None = None
+    """What it was concluded from, None without a conclusion."""
 
     @property
     def unread(self) -> bool:

@@ -56,6 +56,7 @@ from airflow_kstream.supervise.streams.look.verdict import (
     PastVerdict,
     PeopleVerdict,
     ProgressVerdict,
+    Seen,
     Verdict,
 )
 from airflow_kstream.supervise.streams.look.watched_claim import commit_age, told, watchable, watches_no_progress
@@ -176,9 +177,11 @@ class Watch:
             observation = self._renewals.known(observation, engine)
         if (lost := lost_claim(observation)) and observation.current:
             return Verdict(None, f"{observation.current.id} runs, and {lost}")
+        verdict = self._judge(spec, observation)
         return replace(
-            self._judge(spec, observation),
-            people=replace(self._judge(spec, observation).people, unproven=authored.unproven),
+            verdict,
+            people=replace(verdict.people, unproven=authored.unproven),
+            seen=Seen(spec, observation.claim, observation.now, observation.checkpoints, authored.speakers),
         )
 
     def _judge(self, spec: StreamSpec, observation: Observation) -> Verdict:

@@ -30,15 +30,17 @@ from airflow_kstream.model.streams.contract import started_marker
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import Deploy, StreamSpec
-from airflow_kstream.model.streams.stream_policies import Backlog, backlog, planned_offsets
+from airflow_kstream.model.streams.stream_policies import Backlog, backlog, planned_offsets, reads_more
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.pulse.heartbeat import rests
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.policy.streams.spark.driver_error import last_error
 from airflow_kstream.policy.streams.spark.hanging import Share, runs_others, stillness
+from airflow_kstream.policy.streams.spark.rate_limits import limited
 from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
 from airflow_kstream.policy.streams.spark.spark_needs import (
     layered_setting,
@@ -189,6 +191,16 @@ class SparkEngine:
             with_backlog(session, spec, session.hdfs.checkpoint(path)) if here[path] else Checkpoint(path, None)
             for path in here
         )
+
+    def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
+        number = point.newest_committed
+        if number is None:
+            return None
+        text = session.hdfs.read(f"{point.path}/offsets/{number}")
+        return CommittedBatch(number, point.offsets[number], planned_offsets(text), reads_more(text))
+
+    def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
+        return limited(spec, beside_kafka=beside_kafka)
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.model.streams.stream_policies import Backlog, KafkaPolicy, backlog, planned_offsets
+from airflow_kstream.model.streams.stream_policies import Backlog, KafkaPolicy, backlog, planned_offsets, reads_more
 from tests.simulated.yarn import TICKET_SPEC
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
@@ -22,6 +22,20 @@ def test_the_offsets_of_each_kafka_source_are_read_and_no_others() -> None:
     assert planned_offsets(text) == {"events": {0: 42, 1: 7}, "clicks": {0: 3}, "other": {0: 1}}
     assert planned_offsets(offsets_file("1234")) == {}
     assert planned_offsets("") == {}
+
+
+def test_sources_are_read_by_their_ids_in_version_2_of_the_file() -> None:
+    """As of Spark 4.2 (OffsetMap): a query whose sources have names or ids."""
+    text = "\n".join(("v2", METADATA, '0:{"events":{"0":42}}', "1:1234", 'clicks:{"clicks":{"0":3}}', "3:-"))
+    assert planned_offsets(text) == {"events": {0: 42}, "clicks": {0: 3}}
+    assert reads_more(text)
+    assert not reads_more(text.replace("1:1234\n", ""))
+
+
+def test_a_query_reads_more_than_kafka_if_another_source_has_an_offset() -> None:
+    kafka = '{"events":{"0":42}}'
+    assert not reads_more(offsets_file(kafka, kafka, "-"))
+    assert [reads_more(offsets_file(kafka, other)) for other in ("1234", '{"logOffset":5}', "made up")] == [True] * 3
 
 
 def test_of_a_topic_that_is_read_twice_the_source_that_is_behind_counts() -> None:
