@@ -35,6 +35,7 @@ from airflow_kstream.policy.streams.restart.blocked import BlockedRestart
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor
+from airflow_kstream.sensors.progress import StreamProgressSensor
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
 from airflow_kstream.sensors.tokens import DelegationTokenExpirySensor
 from airflow_kstream.triggers.events import StreamEventTrigger
@@ -84,7 +85,16 @@ def deferrals() -> dict[str, tuple[BaseOperator, Callable[[], None]]]:
     files = HdfsOpenFileSensor(task_id="wait", cluster_conn_id=CONNECTION, path="/data", condition={"until": "none"})
     ticket = KerberosTicketExpirySensor(task_id="wait", cluster_conn_id=CONNECTION, cache="/var/lib/airflow/w.ccache")
     token = DelegationTokenExpirySensor(task_id="wait", cluster_conn_id=CONNECTION, stream="orders")
-    sensors: dict[str, AwaitingSensor] = {"open files": files, "ticket": ticket, "token": token}
+    moment = "2026-03-01 06:00:00+00:00"
+    progress = StreamProgressSensor(
+        task_id="wait", cluster_conn_id=CONNECTION, stream="orders", moment=moment, quiet_after="30m"
+    )
+    sensors: dict[str, AwaitingSensor] = {
+        "open files": files,
+        "ticket": ticket,
+        "token": token,
+        "progress": progress,
+    }
     return {
         "stream": (stream, watched(stream, MEMORY)),
         "stream, nothing known": (stream, watched(stream, Memory())),

@@ -51,6 +51,7 @@ from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.token_look import TokenLookOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
+from airflow_kstream.sensors import progress as progress_sensor
 from airflow_kstream.states import recorder
 from airflow_kstream.states import tasks as reports
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -59,11 +60,12 @@ from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.look.progress import ProgressWatch
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
 from airflow_kstream.supervise.streams.restart import undeclared
 from airflow_kstream.supervise.tokens import expiry
-from airflow_kstream.triggers import notes, notifying
+from airflow_kstream.triggers import notes, notifying, progress
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
 from airflow_kstream.triggers.streams import StreamTrigger
@@ -83,6 +85,8 @@ _TASKS = (
     HousekeepingOperator,
     TokenLookOperator,
     ClusterDoctorOperator,
+    progress.StreamProgressTrigger,
+    progress_sensor.StreamProgressSensor,
 )
 CONNECTION = "simulated"
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -206,13 +210,19 @@ class Fleet:
         yield moved_streams, "Variable", self._variables()
         yield fleet_look, "is_deferred", lambda by: by.dag not in self.not_deferred
         yield outbox, "in_thread", self._notifiers_thread
-        yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes))
+        yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes, progress))
         yield from (
             (module, "open_session", self.workers_session)
-            for module in (*workers, cluster_doctor, acting, task_notes, undeclared)
+            for module in (*workers, cluster_doctor, acting, task_notes, undeclared, progress_sensor)
         )
         for module in (polling, operators, undeclared, freeze_warnings, fleet_look):
             yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
+        for module in (progress, progress_sensor):
+            yield (
+                module,
+                "ProgressWatch",
+                lambda session, **more: ProgressWatch(session, self.watchers_engine_of, **more),
+            )
         for module in (operators, vanished_streams, stream_control):
             yield module, "engine_of", lambda spec, spark=None: self.engine_of(spec)
         yield operators, "foretell", lambda session, stream="": self.foretold
