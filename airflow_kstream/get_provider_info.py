@@ -264,7 +264,11 @@ _SETTINGS: dict[str, Any] = {
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the provider's entry point data, as airflow's provider_info.schema.json describes it."""
+    """Return the provider's entry point data, as airflow's provider_info.schema.json describes it.
+
+    It lists what is public in `airflow_kstream`. The plugin has an entry point of its own: named here as well, it would
+    be loaded twice where `[core] lazy_discover_providers` is off, and Airflow shows the second time as an error.
+    """
     return {
         # Discovery raises if this is not the distribution's own name.
         "package-name": "airflow-kstream",
@@ -282,13 +286,9 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": _INTEGRATION,
                 "python-modules": [
                     "airflow_kstream.operators.streams",
-                    "airflow_kstream.operators.claimed_streams",
-                    "airflow_kstream.operators.vanished_streams",
                     "airflow_kstream.operators.stream_control",
                     "airflow_kstream.operators.cluster_doctor",
-                    "airflow_kstream.operators.fleet_look",
                     "airflow_kstream.operators.housekeeping",
-                    "airflow_kstream.operators.token_look",
                     "airflow_kstream.operators.token_push",
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
@@ -302,6 +302,7 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": _INTEGRATION,
                 "python-modules": [
                     "airflow_kstream.sensors.leases",
+                    "airflow_kstream.sensors.progress",
                     "airflow_kstream.sensors.tickets",
                     "airflow_kstream.sensors.tokens",
                 ],
@@ -310,13 +311,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {
                 "integration-name": _INTEGRATION,
-                "python-modules": [
-                    "airflow_kstream.triggers.streams",
-                    "airflow_kstream.triggers.events",
-                    "airflow_kstream.triggers.leases",
-                    "airflow_kstream.triggers.tickets",
-                    "airflow_kstream.triggers.tokens",
-                ],
+                "python-modules": ["airflow_kstream.triggers.events", "airflow_kstream.triggers.leases"],
             },
         ],
         "hooks": [
@@ -325,6 +320,8 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_kstream.hooks.cluster", "airflow_kstream.hooks.kerberos"],
             },
         ],
+        "notifications": ["airflow_kstream.notifications.triage.TriageNotifier"],
+        "bundles": [{"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.dags.factory"]}],
         "connection-types": [_CONNECTION_TYPE],
         "asset-uris": [{"schemes": ["kstream"], "handler": "airflow_kstream.assets.sanitize_uri"}],
         "config": {"kstream": _SETTINGS},

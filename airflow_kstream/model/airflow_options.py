@@ -33,13 +33,17 @@ ClassPath = Annotated[
 class NotifyPolicy:
     """A notifier of Airflow, by its class, and the arguments that it gets.
 
-        notifier: airflow.providers.slack.notifications.slack.SlackNotifier
-        kwargs: {slack_conn_id: alerts, channel: "#streams", text: "{{ event.mrkdwn }}"}
-
     The arguments are Jinja templates where the notifier has them as such; `event` is the event. Its `words` quote what
     others wrote: `mrkdwn` is the same for Slack, and `html` for mail. They name connections
     and hold no secret: declarations lie in Git, in Airflow's database and on HDFS. Without a `notifier`, the one of
     Airflow's configuration (`[kstream] notifier`) tells the events.
+
+    Example::
+
+        NotifyPolicy(
+            "airflow.providers.slack.notifications.slack.SlackNotifier",
+            {"slack_conn_id": "alerts", "channel": "#streams", "text": "{{ event.mrkdwn }}"},
+        )
     """
 
     __pydantic_config__ = STRICT

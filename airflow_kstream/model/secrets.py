@@ -77,6 +77,10 @@ class SecretRef:
     `conn:ID` is the password of an Airflow connection, `var:NAME` an Airflow Variable, `env:NAME` a variable of the
     submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: when it is none of
     these.
+
+    Example::
+
+        SecretRef("conn:orders")
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

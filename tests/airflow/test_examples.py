@@ -17,6 +17,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, AssetWatcher, BaseHook, BaseNotifier, BaseOperator, task
 from airflow.triggers.base import BaseEventTrigger
 
+import airflow_kstream
 from airflow_kstream import hooks, notifications, operators, sensors, triggers
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.streams import event, plan, submission
@@ -40,7 +41,8 @@ def faces() -> Iterator[type]:
 AT_HAND = session, event, submission, plan, watch
 # Their examples are compiled.
 NEED_A_CLUSTER = {KstreamClusterHook}
-FACES = [StreamSpec, Engine, *faces()]
+PUBLIC = [getattr(airflow_kstream, name) for name in dir(airflow_kstream) if not name.startswith("_")]
+FACES = list(dict.fromkeys([StreamSpec, Engine, *PUBLIC, *faces()]))
 
 
 def example_of(kind: type) -> str:

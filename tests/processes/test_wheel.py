@@ -27,6 +27,7 @@ print(airflow_kstream.__file__)
 print(*sorted(commands()))
 main(["up"])
 """
+EXAMPLES = ROOT / "airflow_kstream" / "example_dags"
 OFFERED = ["connection", "doctor", "leases", "monitoring", "state", "streams", "tickets", "tokens", "triage"]
 
 
@@ -50,9 +51,10 @@ def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[
     papers = {f"{DIST}/licenses/LICENSE", f"{DIST}/licenses/NOTICE", f"{DIST}/extra_metadata/CHANGELOG.md"}
     monitoring = {f"airflow_kstream/monitoring/{name}" for name in NAMES}
     signatures = {f"airflow_kstream/supervise/triage/signatures/{file.name}" for file in signature_files()}
-    expected = (
-        {"airflow_kstream/dags/factory.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring | signatures
-    )
+    examples = {f"airflow_kstream/example_dags/{file.name}" for file in EXAMPLES.glob("*.py")}
+    names_and_types = {"airflow_kstream/__init__.pyi", "airflow_kstream/py.typed", "airflow_kstream/dags/factory.py"}
+    assert len(examples) == 7
+    expected = names_and_types | examples | stubs | papers | monitoring | signatures
     assert expected <= set(names)
     licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
     assert "Version 2.0, January 2004" in licence
@@ -73,6 +75,16 @@ def test_the_wheel_has_the_pages_as_they_were_built_and_not_their_sources(names:
 def test_the_wheel_says_its_version_and_licence(metadata: Message) -> None:
     assert metadata["Version"] == airflow_kstream.__version__
     assert metadata["License-Expression"] == "Apache-2.0"
+
+
+def test_the_wheel_says_what_it_is_and_on_which_pythons_it_runs(metadata: Message) -> None:
+    """And no address that nobody serves."""
+    said = metadata.get_all("Classifier", [])
+    minors = [each.rpartition(" ")[2] for each in said if each.startswith("Programming Language :: Python :: 3.")]
+    assert metadata["Requires-Python"] == "<3.14,>=3.11"
+    assert minors == ["3.11", "3.12", "3.13"]
+    assert {"airflow-provider", "kerberos", "yarn"} <= set(metadata["Keywords"].split(","))
+    assert metadata.get_all("Project-URL") is None
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -57,6 +57,10 @@ class KeytabCredentials:
 
     Without `keytab` it is the connection's own, which may lie in the connection as base64; `principal` is then the
     connection's, too.
+
+    Example::
+
+        KeytabCredentials("orders@EXAMPLE.COM", keytab="/etc/keytabs/orders.keytab")
     """
 
     __pydantic_config__ = STRICT
@@ -75,6 +79,10 @@ class TicketCredentials:
 
     `cache` names an existing ticket cache to copy instead. With `refresh` its tokens are replaced from outside while it
     runs, so that they never end.
+
+    Example::
+
+        TicketCredentials(principal="orders@EXAMPLE.COM", keytab="/etc/keytabs/orders.keytab", refresh=True)
     """
 
     __pydantic_config__ = STRICT
@@ -93,6 +101,10 @@ class ProxyUserCredentials:
     """A submission for `user` by the connection's principal; the job gets tokens once, at submission.
 
     With `refresh` they are replaced from outside while it runs, so that they never end.
+
+    Example::
+
+        ProxyUserCredentials("orders", refresh=True)
     """
 
     __pydantic_config__ = STRICT
@@ -121,7 +133,12 @@ _IN_CONF = {
 
 
 class OnChange(StrEnum):
-    """The reaction to a declared spec that differs from the running one."""
+    """The reaction to a declared spec that differs from the running one.
+
+    Example::
+
+        StreamSpec("orders", TicketCredentials(), "/opt/jobs/orders.py", ("/data/orders",), on_change=OnChange.RESTART)
+    """
 
     REPORT = "report"
     RESTART = "restart"
@@ -132,6 +149,10 @@ class Deploy:
     """The client and its other options; unset means the connection's or Spark's own default.
 
     `spark_submit` is the client's name: on a host with several Sparks, each stream has its own.
+
+    Example::
+
+        Deploy(queue="streams", executors=4, executor_memory="4g", environment={"TZ": "UTC"})
     """
 
     __pydantic_config__ = STRICT

@@ -38,6 +38,10 @@ class RestartPolicy:
     does not restart at once. From `force_margin` before the horizon it happens regardless of preflight. A generation is
     replaced at `max_age` even if its credentials last longer; None sets no such limit. The tokens of a job may be older
     than its start by up to `adopt_margin`.
+
+    Example::
+
+        RestartPolicy(plan_ratio=0.5, max_age=timedelta(days=5))
     """
 
     __pydantic_config__ = STRICT
@@ -62,6 +66,10 @@ class RefreshPolicy:
     there to push for `tolerate_absence`. Nobody but the pusher renews what was pushed, so that it ends one renew
     interval after the last push: an absence that is not shorter can't be tolerated, and the planned restart stays. A
     driver that does not answer within `confirm_within` is an event, and is restarted as if nothing were pushed.
+
+    Example::
+
+        RefreshPolicy(tolerate_absence=timedelta(hours=8))
     """
 
     __pydantic_config__ = STRICT
@@ -84,6 +92,10 @@ class FailurePolicy:
     it costs no restart, opens no breaker, and its successor is submitted after `backoff` at the earliest and after ten
     times `backoff` at the latest. A job that ends successfully and is to run again waits for its turn in the same way,
     from the claim before, without jitter.
+
+    Example::
+
+        FailurePolicy(longest_backoff=timedelta(minutes=10), per_day=48)
     """
 
     __pydantic_config__ = STRICT
@@ -106,6 +118,10 @@ class StopPolicy:
     Its driver's word or its containers' NodeManagers prove its death. If they can't, its checkpoint must be silent for
     `silence`, or for longer if its batches come less often, up to `longest_silence`. `am_expiry` is the cluster's
     yarn.am.liveness-monitor.expiry-interval-ms: where the driver's node is lost, twice that time must pass as well.
+
+    Example::
+
+        StopPolicy(marker_grace=timedelta(minutes=10))
     """
 
     __pydantic_config__ = STRICT
@@ -121,7 +137,12 @@ class StopPolicy:
 
 @dataclass(frozen=True)
 class SubmitPolicy:
-    """The time that `spark-submit` may take, and the time after its claim in which an application may still arrive."""
+    """The time that `spark-submit` may take, and the time after its claim in which an application may still arrive.
+
+    Example::
+
+        SubmitPolicy(timeout=timedelta(minutes=15), ttl=timedelta(minutes=20))
+    """
 
     __pydantic_config__ = STRICT
 
@@ -130,7 +151,12 @@ class SubmitPolicy:
 
 
 class OnStall(StrEnum):
-    """The reaction to a batch that hangs. Either way it is an event."""
+    """The reaction to a batch that hangs. Either way it is an event.
+
+    Example::
+
+        HeartbeatPolicy(on_stall=OnStall.RESTART)
+    """
 
     REPORT = "report"
     RESTART = "restart"
@@ -146,6 +172,10 @@ class HeartbeatPolicy:
 
     With `on_stall: restart`, a generation whose batch hangs is replaced, `stall_restarts_per_day` times within 24 hours
     at most. A batch that hangs again after that, and a start without a commit, are for a person.
+
+    Example::
+
+        HeartbeatPolicy(start_timeout=timedelta(minutes=30), on_stall=OnStall.RESTART)
     """
 
     __pydantic_config__ = STRICT
@@ -166,6 +196,10 @@ class WatchPolicy:
     While another ResourceManager can't be asked, an application counts as gone once it has been missing for as long.
     A stream about which nothing could be concluded for `blind_after` wakes its task, which looks with the stream's own
     rights.
+
+    Example::
+
+        WatchPolicy(every=timedelta(minutes=1))
     """
 
     __pydantic_config__ = STRICT
@@ -177,6 +211,13 @@ class WatchPolicy:
 
 
 class KafkaProtocol(StrEnum):
+    """How brokers are spoken to: with SASL as a Kerberos principal, with SSL encrypted.
+
+    Example::
+
+        KafkaPolicy("broker1:9093", KafkaProtocol.SASL_SSL)
+    """
+
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
     PLAINTEXT = "PLAINTEXT"
@@ -187,11 +228,13 @@ class KafkaProtocol(StrEnum):
 class KafkaPolicy:
     """The brokers of the topics that the stream reads, so that its watcher can ask where these end.
 
-        kafka: {bootstrap_servers: "broker1:9092,broker2:9092"}
-
     Without them, a query that plans no batch counts as IDLE whatever waits in its topics. The connection's principal
     asks, with Kerberos where the protocol is SASL, and needs no right but to describe the topics. The job's own way to
-    Kafka is its own.
+    Kafka is its own. In YAML it is `kafka: {bootstrap_servers: "broker1:9092,broker2:9092"}`.
+
+    Example::
+
+        KafkaPolicy("broker1:9092,broker2:9092")
     """
 
     __pydantic_config__ = STRICT
