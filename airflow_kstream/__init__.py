@@ -1,6 +1,6 @@
 """Keeps streaming jobs alive on kerberized Hadoop, from Apache Airflow.
 
-What a DAG's author uses is here by its name, and is imported when it is asked for: `dir(airflow_kstream)` lists it.
+What a DAG's author uses is here by its name, and is imported at its first use: `dir(airflow_kstream)` lists it.
 
     from airflow_kstream import SparkStreamOperator, StreamSpec, TicketCredentials
 """

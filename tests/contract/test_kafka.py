@@ -73,35 +73,39 @@ def test_each_partition_tells_its_first_record_since_a_moment(
 ) -> None:
     """In one nothing came since then, one is empty, one got a record late, and of one the past was deleted.
 
-    A transaction that is open counts from its records on; one that was aborted leaves a marker behind.
+    A transaction that is open counts from its records on; one that was aborted left a marker, of the broker's own time.
     """
     written = {0: (-20, -10, 0, 5), 1: (-20,), 2: (), 3: (-20, 10, -5), 4: (-20, -10)}
     with closing(KafkaAdminClient(**KafkaLogin(minicluster.bootstrap_servers, who).options())) as admin:
-        admin.create_topics([NewTopic(PAST, num_partitions=6, replication_factor=1)])
+        admin.create_topics([NewTopic(PAST, num_partitions=7, replication_factor=1)])
         with producer(brokers, who) as writer:
             for partition, minutes in written.items():
                 for minute in minutes:
                     writer.send(PAST, b"a record", partition=partition, timestamp_ms=millis(minute)).get(30)
         admin.delete_records({TopicPartition(PAST, 4): 2})
-        admin.create_partitions({PAST: 7})
+        admin.create_partitions({PAST: 8})
     with producer(brokers, who, transactional_id="past") as writer:
         writer.init_transactions()
         writer.begin_transaction()
-        writer.send(PAST, b"never", partition=5, timestamp_ms=millis(-5)).get(30)
+        writer.send(PAST, b"not yet", partition=5, timestamp_ms=millis(3)).get(30)
+        writer.send(PAST, b"never", partition=6, timestamp_ms=millis(-5)).get(30)
         writer.abort_transaction()
         writer.begin_transaction()
-        writer.send(PAST, b"not yet", partition=5, timestamp_ms=millis(3)).get(30)
+        writer.send(PAST, b"not yet", partition=5, timestamp_ms=millis(4)).get(30)
         at = KafkaEnds(who).at(brokers, [PAST, TOPIC], SIX)
         writer.abort_transaction()
     since = {minute: SIX + timedelta(minutes=minute) for minute in (0, 3, 10)}
-    assert at.topics[PAST] == {
+    past = dict(at.topics[PAST])
+    marked = past.pop(6)
+    assert (marked.first, marked.end, marked.later) == (0, 2, 1)
+    assert past == {
         0: PartitionAt(0, 4, later=2, stamped=since[0]),
         1: PartitionAt(0, 1),
         2: PartitionAt(0, 0),
         3: PartitionAt(0, 3, later=1, stamped=since[10]),
         4: PartitionAt(2, 2),
-        5: PartitionAt(0, 3, later=2, stamped=since[3]),
-        6: PartitionAt(0, 0),
+        5: PartitionAt(0, 3, later=0, stamped=since[3]),
+        7: PartitionAt(0, 0),
     }
     assert {number: partition.later for number, partition in at.topics[TOPIC].items()} == {0: 0, 1: 0}
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -135,3 +136,24 @@ def test_while_the_kdc_is_away_it_warns_alerts_only_without_a_ticket_and_recover
     [back] = renewal()
     assert (warned["outcome"], warned["state"], warned["failures"]) == ("failed", "fresh", 1)
     assert (back["outcome"], back["failures"]) == ("acquired", 0)
+
+
+RUN_THE_EXAMPLE = """
+from airflow.utils.db import initdb
+from airflow_kstream.example_dags.maintenance import tickets
+
+initdb()
+run = tickets.test()
+print(run.state, *sorted(f"{task.task_id}: {task.state}" for task in run.get_task_instances()))
+"""
+
+
+def test_the_example_of_maintenance_runs_as_it_stands(kdc: Kdc, tmp_path: Path, folder: Path) -> None:
+    """In an Airflow of its own, with a connection and a declaration and nothing else."""
+    (tmp_path / "example.yaml").write_text(f"folder: {folder.parent}\n")
+    extra = {"conn_type": "kstream", "extra": connection(kdc, "streamer")}
+    airflow = {"AIRFLOW_HOME": str(tmp_path / "airflow"), "AIRFLOW_CONN_EXAMPLE": json.dumps(extra)}
+    command = [sys.executable, "-c", RUN_THE_EXAMPLE]
+    done = subprocess.run(command, env=os.environ | airflow, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["success check: success renew: success"], done.stderr
+    assert (folder.parent / "example" / cache_file_name(kdc.principal("streamer"))).is_file()

@@ -37,7 +37,7 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
 class Proof(StrEnum):
-    """What proves it, the strongest first: the offsets that Kafka had, a later batch, or that no batch comes."""
+    """The proofs, the strongest first: the offsets that Kafka had, a later batch, or that no batch comes."""
 
     OFFSETS = "offsets"
     BATCH = "batch"
@@ -110,7 +110,7 @@ class CommittedBatch:
 
 @dataclass(frozen=True)
 class StreamStanding:
-    """How a stream stands at `now`, by the NameNode's clock.
+    """A stream as it stands at `now`, by the NameNode's clock.
 
     `lives` is whether its application is accepted or running. Without a `pulse` nothing shows its progress.
     """
@@ -122,8 +122,8 @@ class StreamStanding:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What proves that a query has come so far, and in words why; without a proof, why it does not count."""
+class QueryJudgement:
+    """The proof that a query has come so far, and in words why; without a proof, why it does not count."""
 
     proof: Proof | None
     why: str
@@ -136,7 +136,7 @@ class ProgressAnswer:
 
     awaited: ProgressCondition
     at: datetime | None
-    queries: Mapping[str, Judgement]
+    queries: Mapping[str, QueryJudgement]
     why: str = ""
 
     @property

@@ -211,7 +211,7 @@ class WatchPolicy:
 
 
 class KafkaProtocol(StrEnum):
-    """How brokers are spoken to: with SASL as a Kerberos principal, with SSL encrypted.
+    """The way in which brokers are spoken to: with SASL as a Kerberos principal, with SSL encrypted.
 
     Example::
 

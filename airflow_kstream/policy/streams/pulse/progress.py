@@ -1,7 +1,7 @@
 """Whether a query has committed all that had arrived by a moment, and what proves it.
 
-Nothing proves it of a stream that a person holds or stopped, or of which nothing is known: it may be repaired or
-restored at this very moment, and what its checkpoint shows is not what its readers will get.
+Nothing proves it while a person holds or stopped the stream, or while its progress is not known: somebody may repair or
+restore it at this very moment, and its readers may get something else than its checkpoint shows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.progress import (
     CommittedBatch,
-    Judgement,
     PartitionAt,
     ProgressCondition,
     Proof,
+    QueryJudgement,
     StreamStanding,
     TopicsAt,
 )
@@ -49,24 +49,26 @@ def judged(
     point: Checkpoint,
     batch: CommittedBatch | None,
     topics: TopicsAt | None,
-) -> Judgement:
+) -> QueryJudgement:
     """Return what proves that a query has come so far, of a stream that counts.
 
     With `topics` its offsets decide: a batch reads up to a limit that nobody may have declared, and quiet is a query
     that is blocked, too. What it reads beside Kafka, a later batch has read.
     """
     if batch is None:
-        return Judgement(None, "no batch is committed yet")
+        return QueryJudgement(None, "no batch is committed yet")
     if topics and (lacking := behind(awaited.moment, batch, topics)):
-        return Judgement(None, lacking)
+        return QueryJudgement(None, lacking)
     if topics and not batch.reads_more:
         names = ", ".join(sorted(batch.kafka))
-        return Judgement(Proof.OFFSETS, f"batch {batch.number} has reached the offsets that {names} had then")
+        return QueryJudgement(Proof.OFFSETS, f"batch {batch.number} has reached the offsets that {names} had then")
     if batch.planned >= awaited.moment + SETTLES:
-        return Judgement(Proof.BATCH, f"batch {batch.number}, planned at {batch.planned.isoformat()}, is committed")
+        return QueryJudgement(
+            Proof.BATCH, f"batch {batch.number}, planned at {batch.planned.isoformat()}, is committed"
+        )
     if since := _quiet_since(awaited, standing, point):
-        return Judgement(Proof.QUIET, f"no batch has come since {since.isoformat()}, and it is {standing.pulse}")
-    return Judgement(None, "no batch that was planned after it is committed yet")
+        return QueryJudgement(Proof.QUIET, f"no batch has come since {since.isoformat()}, and it is {standing.pulse}")
+    return QueryJudgement(None, "no batch that was planned after it is committed yet")
 
 
 def behind(moment: datetime, batch: CommittedBatch, topics: TopicsAt) -> str:
@@ -99,16 +101,16 @@ def _offset_at(partition: PartitionAt, asked: datetime) -> int:
     return min(later, partition.end)
 
 
-def made_anew(batch: CommittedBatch, topics: TopicsAt) -> str:
+def made_again(batch: CommittedBatch, topics: TopicsAt) -> str:
     """Return in words which topics are not those that the batch has read, as it read beyond their ends; empty if none
     is. The answer must be younger than the batch."""
-    anew = [
+    again = [
         topic
         for topic, read in sorted(batch.kafka.items())
         for now in [topics.topics.get(topic, {})]
         if any(number not in now or offset > now[number].end for number, offset in read.items())
     ]
-    return f"{', '.join(anew)}: deleted and made again, for the query has read beyond the end" if anew else ""
+    return f"{', '.join(again)}: deleted and made again, for the query has read beyond the end" if again else ""
 
 
 def _quiet_since(awaited: ProgressCondition, standing: StreamStanding, point: Checkpoint) -> datetime | None:

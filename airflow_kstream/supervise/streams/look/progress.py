@@ -17,14 +17,14 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.progress import (
     CommittedBatch,
-    Judgement,
     ProgressAnswer,
     ProgressCondition,
+    QueryJudgement,
     StreamStanding,
     TopicsAt,
 )
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_anew
+from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_again
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.registry import no_such_stream, streams_among
@@ -57,8 +57,8 @@ class ProgressWatch:
         self._engine_of = engine_of
         self._watch = Watch(session, engine_of, again=again, reads_logs=False)
         self._installation = installation
-        # What Kafka had at a moment stays true: by brokers, moment, and the query that reads the topics, the last that
-        # was asked for last.
+        # What Kafka had at a moment stays true, by the brokers, the moment, and the query that reads the topics;
+        # the one that was used last comes last.
         self._known: dict[tuple[object, ...], TopicsAt] = {}
 
     def answer(self, awaited: ProgressCondition) -> ProgressAnswer:
@@ -140,7 +140,7 @@ class ProgressWatch:
 
     def _judged(
         self, awaited: ProgressCondition, look: _Look, point: Checkpoint, batch: CommittedBatch | None
-    ) -> Judgement:
+    ) -> QueryJudgement:
         topics = self._topics(awaited.moment, look.seen, point, batch) if batch and batch.kafka else None
         beside = batch is not None and batch.reads_more
         if (topics is None or beside) and (why := look.engine.limited(look.seen.spec, beside_kafka=beside)):
@@ -157,7 +157,7 @@ class ProgressWatch:
         topics = self._known.pop(question, None)
         if topics is None:
             topics = self._session.topics_at(kafka, batch.kafka, moment)
-            if why := made_anew(batch, topics):
+            if why := made_again(batch, topics):
                 raise NotFound(why, tried=_TRIED)
         self._known[question] = topics
         if len(self._known) > _REMEMBERED:

@@ -121,7 +121,7 @@ class PeopleVerdict:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look went by: the spec that is watched, the newest claim, and the checkpoints as they were.
+    """The facts that a look went by: the spec that is watched, the newest claim, and the checkpoints as they were.
 
     `speakers` are who runs the stream, by HDFS's short names, as far as that is proven; else who passes for it.
     """

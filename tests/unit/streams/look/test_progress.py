@@ -126,7 +126,7 @@ def test_a_checkpoint_that_is_not_what_it_was_proves_nothing(life: Life) -> None
     assert "CHECKPOINT_CHANGED" in asked.answer().words
 
 
-def test_a_batch_that_a_stranger_wrote_proves_nothing_and_he_is_named(life: Life) -> None:
+def test_a_batch_that_a_stranger_wrote_proves_nothing_and_names_its_writer(life: Life) -> None:
     asked = Asked(life)
     asked.commit()
     life.hdfs.owners[f"{asked.spec.checkpoints[0]}/epochs.json"] = "mallory"
@@ -135,7 +135,7 @@ def test_a_batch_that_a_stranger_wrote_proves_nothing_and_he_is_named(life: Life
     assert "batches that mallory wrote" in answer.words
 
 
-def test_a_name_that_no_stream_has_is_told_with_the_one_that_was_meant(life: Life) -> None:
+def test_a_name_that_no_stream_has_is_answered_with_the_one_that_was_meant(life: Life) -> None:
     asked = Asked(life)
     with pytest.raises(NotFound, match=r"\(did you mean orders\?\)"):
         asked.watch.answer(replace(asked.question(), stream="order"))
@@ -146,7 +146,7 @@ def test_a_stream_without_checkpoints_is_refused(life: Life) -> None:
         Asked(life, checkpoints=()).answer()
 
 
-def test_limited_batches_are_refused_where_the_declaration_is_known_only_to_a_supervisor(life: Life) -> None:
+def test_limited_batches_are_refused_where_only_a_supervisor_keeps_the_declaration(life: Life) -> None:
     with pytest.raises(InvalidInput, match="its epochs are limited"):
         Asked(life, arguments=("limited",)).answer()
 
@@ -170,7 +170,7 @@ def test_a_kafka_that_is_away_is_an_error_that_passes(life: Life) -> None:
     assert asked.answer().proof is Proof.OFFSETS
 
 
-def test_a_topic_that_was_made_anew_is_waited_for_and_asked_again(life: Life) -> None:
+def test_a_topic_that_was_made_again_is_waited_for_and_asked_again(life: Life) -> None:
     asked = Asked(life, kafka=BROKERS)
     asked.commit(read=42)
     asked.kafka.end, asked.kafka.later = 10, None
@@ -189,7 +189,7 @@ def test_brokers_that_the_connection_does_not_allow_are_not_asked(life: Life) ->
     assert asked.kafka.asked == []
 
 
-def test_brokers_that_a_claim_alone_names_are_not_asked_and_no_later_batch_stands_in_for_them(life: Life) -> None:
+def test_brokers_that_a_claim_alone_names_are_not_asked_and_no_batch_replaces_them(life: Life) -> None:
     asked = Asked(life, kafka=BROKERS)
     asked.commit(read=42)
     for path in [path for path in life.hdfs.files if "/declared." in path]:

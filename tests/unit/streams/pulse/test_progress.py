@@ -12,17 +12,17 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.progress import (
     CommittedBatch,
-    Judgement,
     PartitionAt,
     ProgressAnswer,
     ProgressCondition,
     Proof,
+    QueryJudgement,
     StreamStanding,
     TopicsAt,
 )
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_policies import Offsets
-from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_anew
+from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_again
 
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -72,7 +72,7 @@ def test_nothing_counts_before_the_moment_has_passed_by_a_minute() -> None:
 def test_without_kafka_a_batch_that_was_planned_a_minute_later_proves_it() -> None:
     assert proof(batch(SIX + MINUTE)) is Proof.BATCH
     assert proof(batch(SIX + MINUTE - timedelta(seconds=1))) is None
-    assert judged(AWAITED, WELL, Checkpoint("/data/orders", None), None, None) == Judgement(
+    assert judged(AWAITED, WELL, Checkpoint("/data/orders", None), None, None) == QueryJudgement(
         None, "no batch is committed yet"
     )
 
@@ -116,7 +116,7 @@ def test_neither_a_later_batch_nor_quiet_proves_what_offsets_disprove() -> None:
     """Its batches are limited, or it is blocked."""
     behind = batch(SIX + 5 * MINUTE, {"orders": {0: 41}})
     told = judged(PATIENT, WELL, point(behind.planned), behind, kafka(p0=PartitionAt(0, 50, 42, SIX)))
-    assert told == Judgement(None, "it has not reached the offsets of then in orders[0]")
+    assert told == QueryJudgement(None, "it has not reached the offsets of then in orders[0]")
 
 
 def test_a_record_from_the_future_tells_nothing_of_those_behind_it() -> None:
@@ -129,7 +129,7 @@ def test_what_arrived_while_kafka_was_asked_is_not_awaited() -> None:
     assert proof(batch(SIX, {"orders": {0: 50}}), kafka(p0=PartitionAt(0, 50, 53, SIX + 30 * MINUTE))) is Proof.OFFSETS
 
 
-def test_where_retention_passed_the_moment_what_is_left_has_to_be_read_up_to_its_first_record() -> None:
+def test_where_retention_passed_the_moment_the_first_record_that_is_left_counts() -> None:
     gone = kafka(p0=PartitionAt(70, 90, later=70, stamped=SIX + 5 * MINUTE))
     assert proof(batch(SIX, {"orders": {0: 60}}), gone) is None
     assert proof(batch(SIX, {"orders": {0: 70}}), gone) is Proof.OFFSETS
@@ -150,11 +150,11 @@ def test_what_a_query_reads_beside_kafka_a_later_batch_proves() -> None:
     assert proof(batch(SIX + MINUTE, {"orders": {0: 2}}, reads_more=True), reached) is None
 
 
-def test_a_topic_that_was_made_anew_is_not_the_one_that_was_read() -> None:
+def test_a_topic_that_was_made_again_is_not_the_one_that_was_read() -> None:
     read = batch(SIX, {"orders": {0: 5_000}})
-    assert made_anew(read, kafka(p0=PartitionAt(0, 5_000))) == ""
-    assert made_anew(read, kafka(p0=PartitionAt(0, 10))).startswith("orders: deleted and made again")
-    assert made_anew(read, kafka(p1=PartitionAt(0, 9_000))).startswith("orders: ")
+    assert made_again(read, kafka(p0=PartitionAt(0, 5_000))) == ""
+    assert made_again(read, kafka(p0=PartitionAt(0, 10))).startswith("orders: deleted and made again")
+    assert made_again(read, kafka(p1=PartitionAt(0, 9_000))).startswith("orders: ")
 
 
 def test_many_partitions_are_named_in_short() -> None:
@@ -164,11 +164,11 @@ def test_many_partitions_are_named_in_short() -> None:
 
 
 def test_a_stream_with_several_queries_has_the_weakest_of_their_proofs() -> None:
-    by = {proof: Judgement(proof, proof.value) for proof in Proof}
+    by = {proof: QueryJudgement(proof, proof.value) for proof in Proof}
     both = ProgressAnswer(AWAITED, SIX, {"/a": by[Proof.OFFSETS], "/b": by[Proof.QUIET]})
     assert (both.proof, both.report()["proof"]) == (Proof.QUIET, "quiet")
     assert both.words == ("orders has committed what had arrived by 2026-03-01T06:00:00+00:00; /a: offsets; /b: quiet")
-    assert ProgressAnswer(AWAITED, SIX, {"/a": by[Proof.OFFSETS], "/b": Judgement(None, "not yet")}).proof is None
+    assert ProgressAnswer(AWAITED, SIX, {"/a": by[Proof.OFFSETS], "/b": QueryJudgement(None, "not yet")}).proof is None
     assert ProgressAnswer(AWAITED, SIX, {}, "it is held").proof is None
 
 
