@@ -10,20 +10,24 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.kerberos.identity import Identity
-from tests.simulated.strange_servers import HTML, Answer, StrangeServer, introduction, page, said, serving
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
+from tests.simulated.servers import CLUSTER
+from tests.simulated.strange_servers import HTML, NOW, Answer, StrangeServer, introduction, page, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 
 
-def listing(*names: str, at: int = 1000) -> Answer:
+def listing(*names: str, at: int = 1000, owner: str = "ada") -> Answer:
     kinds = {"offsets": "DIRECTORY", "commits": "DIRECTORY"}
-    files = [
-        {"pathSuffix": name, "modificationTime": at, "length": 9, "type": kinds.get(name, "FILE")} for name in names
-    ]
-    return page(files)
+    file = {"modificationTime": at, "length": 9, "owner": owner}
+    return page([{"pathSuffix": name, "type": kinds.get(name, "FILE"), **file} for name in names])
 
 
 def metadata(content: object) -> Answer:
@@ -75,6 +79,25 @@ def test_a_checkpoint_is_three_listings_and_its_metadata_is_read_once(namenode: 
     assert hdfs.checkpoint("/c") == first
     assert len(namenode.requests) == 3
     assert not any("metadata" in request for request in namenode.requests)
+
+
+def test_who_wrote_batches_is_read_along_and_who_wrote_anything_else_is_not(
+    namenode: StrangeServer, hdfs: Hdfs
+) -> None:
+    assert hdfs.checkpoint("/c").writers == {"ada"}
+    namenode.script["/c?op=LISTSTATUS_BATCH"] = listing("metadata", "offsets", "commits", owner="bob")
+    namenode.script["/c/commits?op=LISTSTATUS_BATCH"] = listing("0", owner="mallory")
+    assert hdfs.checkpoint("/c").writers == {"ada", "mallory"}
+
+
+def test_a_query_has_read_what_the_plan_of_its_newest_committed_batch_says(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    """Batch 1 is planned, and not committed."""
+    plan = b'v1\n{"batchTimestampMs":1}\n{"orders":{"0":42,"1":7}}\n{"logOffset":3}'
+    namenode.script["/c/offsets/0?"] = Answer(200, plan, "application/octet-stream")
+    session = ClusterSession(CLUSTER, ADA, hdfs, ResourceManager((), ADA, Tls()), KafkaEnds(ADA))
+    read = SparkEngine().committed(session, hdfs.checkpoint("/c"))
+    assert read == CommittedBatch(0, datetime.fromtimestamp(1, UTC), {"orders": {0: 42, 1: 7}}, reads_more=True)
+    assert SparkEngine().committed(session, Checkpoint("/c", "7f", offsets={0: NOW})) is None
 
 
 def test_a_checkpoint_that_was_replaced_by_another_querys_shows_it(namenode: StrangeServer, hdfs: Hdfs) -> None:
