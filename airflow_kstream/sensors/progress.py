@@ -43,8 +43,8 @@ class StreamProgressSensor(AwaitingSensor):
     unreachable server, or a stream that does not exist yet, does not end the wait; `timeout` does.
 
     What it does not do: it knows nothing of topics that no committed batch names, nor of records that a query skipped
-    by its starting offsets. It does not see a limit on what a batch reads that only the job's code sets: declare
-    `kafka` for such a stream.
+    by its starting offsets. It does not see a limit on what a batch reads that only the job's code sets, or that a
+    source has by default, as Delta's thousand files: with one, a later batch can lack what had arrived before.
 
     Example::
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import BaseHook, BaseNotifier, BaseOperator
 from airflow.triggers.base import BaseEventTrigger
@@ -90,6 +91,12 @@ def test_each_example_is_read_without_a_network_and_makes_its_dags() -> None:
     [line] = [line for line in printed(OPENED, str(EXAMPLES)) if "example_kstream" in line]
     names = ("cluster", "files", "progress", "stream", "tickets", "token_push", "triage")
     assert line == " ".join(["{}", *(f"example_kstream_{name}" for name in names)])
+
+
+def test_airflow_shows_the_examples_where_it_shows_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "True")
+    bundles = {bundle.name: bundle.path for bundle in DagBundlesManager().get_all_dag_bundles()}  # type: ignore[no-untyped-call]
+    assert bundles["airflow-kstream-example-dags"] == EXAMPLES
 
 
 def test_the_example_of_a_folder_makes_its_dags_where_somebody_copied_it(
