@@ -7,6 +7,7 @@ copy of it names them, within the connection's `allow`.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +33,8 @@ from airflow_kstream.supervise.streams.look.verdict import Seen, Verdict
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.look.watched_claim import watches_no_progress
 from airflow_kstream.supervise.streams.spark.engines import engine_of
+
+log = logging.getLogger(__name__)
 
 _TRIED = "look what it has committed"
 # Of a thousand partitions each, some hundred megabytes at most.
@@ -90,14 +93,14 @@ class ProgressWatch:
         for group, verdict in looked:
             try:
                 look = self._look(group[0].stream, verdict)
-            except KstreamError as error:
-                yield from ((awaited.key, error) for awaited in group)
+            except Exception as error:
+                yield from ((awaited.key, _failed(awaited, error)) for awaited in group)
                 continue
             for awaited in group:
                 try:
-                    yield awaited.key, self._concluded(awaited, look) if look else _unknown(awaited, verdict)
-                except KstreamError as error:
-                    yield awaited.key, error
+                    yield awaited.key, self._concluded(awaited, look) if look else _unknown(awaited, verdict.why)
+                except Exception as error:
+                    yield awaited.key, _failed(awaited, error)
 
     def _look(self, name: str, verdict: Verdict) -> _Look | None:
         """Return what all questions about a stream share; None if nothing is known of it."""
@@ -176,8 +179,16 @@ class _Look:
     strange: str
 
 
-def _unknown(awaited: ProgressCondition, verdict: Verdict) -> ProgressAnswer:
-    return ProgressAnswer(awaited, None, {}, f"nothing is known of it now: {verdict.why}")
+def _unknown(awaited: ProgressCondition, why: str) -> ProgressAnswer:
+    return ProgressAnswer(awaited, None, {}, f"nothing is known of it now: {why}")
+
+
+def _failed(awaited: ProgressCondition, error: Exception) -> ProgressAnswer | KstreamError:
+    """Return an error of ours as it is. A defect in one look must not cost other streams theirs."""
+    if isinstance(error, KstreamError):
+        return error
+    log.error("A look at what %s has committed failed", awaited.stream, exc_info=error)
+    return _unknown(awaited, f"this look failed: {error!r}")
 
 
 def _by_subject(awaited: ProgressCondition) -> tuple[str, str]:

@@ -201,6 +201,18 @@ def test_brokers_that_a_claim_alone_names_are_not_asked_and_no_batch_replaces_th
     assert asked.watcher().answer(asked.question(policies=declared)).proof is Proof.OFFSETS
 
 
+def test_a_defect_in_one_look_costs_no_other_stream_its_answer(life: Life) -> None:
+    asked, broken = Asked(life), Asked(life, name="broken", checkpoints=("/data/broken",), kafka=BROKERS)
+    asked.commit()
+    life.engine.reads = cast("Any", {"events": "no offsets"})
+    questions = [asked.question(), broken.question()]
+    fine, failed = (asked.watch.answers(questions)[question.key] for question in questions)
+    assert isinstance(fine, ProgressAnswer)
+    assert fine.proof is Proof.BATCH
+    assert isinstance(failed, ProgressAnswer)
+    assert "nothing is known of it now: this look failed: AttributeError" in failed.words
+
+
 def test_all_questions_cost_one_listing_and_one_look_at_each_stream(life: Life) -> None:
     asked = Asked(life)
     asked.commit()
