@@ -42,6 +42,4 @@ with DAG(
     max_active_runs=1,
     tags=["kstream"],
 ):
-    SparkStreamOperator(
-        task_id="keep", cluster_conn_id="example", stream=ORDERS, retries=20, retry_delay=timedelta(minutes=1)
-    )
+    SparkStreamOperator(task_id="keep", cluster_conn_id="example", stream=ORDERS)

@@ -72,7 +72,7 @@ def state_of(
         events=events,
         desired=verdict.facts.desired if verdict.facts else None,
         by=by,
-        app_name=verdict.app_name or "",
+        app_name=verdict.people.app_name or "",
     )
 
 

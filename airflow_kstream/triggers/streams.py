@@ -149,7 +149,7 @@ class StreamTrigger(BaseTrigger):
                 memory = self._remember(memory, verdict, sight, clock)
                 before = memory.ledger.kinds
                 told = look(verdict, memory, blind=seen.blind)
-                memory = replace(memory, ledger=teller.saw(*told, verdict.people.notify, verdict.app_name))
+                memory = replace(memory, ledger=teller.saw(*told, verdict.people.notify, verdict.people.app_name))
                 publish(*key, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
                 publish_events(*key, before, memory.ledger.kinds)
                 recording.saw(verdict, memory.recalls(recall.reached), clock.host, every, recalled=recall.done)

@@ -38,7 +38,7 @@ def streams_table(verdicts: Mapping[str, Verdict], *, by_trouble: bool = False) 
     for stream, verdict in sorted(verdicts.items(), key=lambda pair: (by_trouble and _is_well(pair[1]), pair[0])):
         foretold = [cell(*verdict.credentials.foretold, style="yellow")] if shown else []
         number = str(verdict.generation or "")
-        which = called(stream, verdict.app_name), number
+        which = called(stream, verdict.people.app_name), number
         add(rows, *which, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
     return rows
 

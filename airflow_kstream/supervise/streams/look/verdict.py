@@ -115,6 +115,8 @@ class PeopleVerdict:
     it may not have been read."""
     strangers_files: Mapping[str, str] = field(default_factory=dict)
     """What others wrote into its folder, with their names: it counts for nothing."""
+    app_name: str | None = None
+    """What they and YARN call it, by what runs; empty if that is its name, None if it is not known."""
     unproven: str = ""
     """The owner of its folder where nobody could prove yet that the stream runs as that user, else empty."""
 
@@ -152,8 +154,6 @@ class Verdict:
     progress: ProgressVerdict = ProgressVerdict()
     past: PastVerdict = PastVerdict()
     people: PeopleVerdict = field(default_factory=PeopleVerdict)
-    app_name: str | None = None
-    """What YARN and people call it, by what runs; empty if that is its name, None if it is not known."""
     seen: Seen | None = None
     """What it was concluded from, None without a conclusion."""
 
@@ -169,7 +169,7 @@ class Verdict:
             "why": self.why,
             "generation": None if self.unread else self.generation,
             "application": self.application,
-            "app_name": self.app_name,
+            "app_name": self.people.app_name,
             "pulse": self.progress.heartbeat.pulse.value if self.progress.heartbeat else None,
             "commit_age_seconds": _seconds(self.progress.heartbeat.commit_age if self.progress.heartbeat else None),
             "horizon_seconds": _seconds(self.credentials.remaining),

@@ -221,7 +221,6 @@ class Watch:
                 ),
             ),
             people=_people(spec, observation, ends),
-            app_name=shown_app_name(spec.app_name),
         )
 
     def _credentials(
@@ -302,6 +301,7 @@ def _people(spec: StreamSpec, observation: Observation, ends: Horizon | None) ->
         freeze=freeze,
         freeze_warning=warning,
         notify=spec.notify,
+        app_name=shown_app_name(spec.app_name),
         strangers_files=observation.folder.strangers,
     )
 

@@ -19,7 +19,7 @@ def test_a_task_and_a_watcher_both_say_what_people_call_the_stream(life: Life) -
     life.run = replace(life.run, spec=replace(SPEC, app_name="Orders.Stream v2"))
     report, verdict = life.begin(), life.watch()
     assert (report.stream, report.app_name) == ("orders", "Orders.Stream v2")
-    assert verdict.app_name == "Orders.Stream v2"
+    assert verdict.people.app_name == "Orders.Stream v2"
     assert reported(report, TaskIds(), NOW).app_name == "Orders.Stream v2"
     assert [str(cell) for cell in streams_table({"orders": verdict}).columns[0].cells] == ["Orders.Stream v2 (orders)"]
 
@@ -43,4 +43,4 @@ def test_a_stream_of_a_claim_with_escapes_in_its_name_is_shown_by_its_id(life: L
     life.use(life.hdfs, life.engine)
     verdict = life.watch()
     assert verdict.step
-    assert verdict.app_name == ""
+    assert verdict.people.app_name == ""
