@@ -67,8 +67,8 @@ UNREACHED_PAUSE = 60.0
 class SparkStreamOperator(UnendingOperator):
     """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
 
-    While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
-    horizon it resumes, restarts the stream and defers again. It stays deferred while the stream is held or stopped, and
+    While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. Before the stream's
+    credentials end it wakes, restarts it and defers again. It stays deferred while the stream is held or stopped, and
     starts a stopped one when a person wants it again. It ends when the job ends successfully. After any other end that
     nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
     end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
