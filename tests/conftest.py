@@ -53,6 +53,7 @@ FOLDERS = (
     "kdc",
     "processes",
     "properties",
+    "triage",
     "loopback",
     "unit",
     "hostile",

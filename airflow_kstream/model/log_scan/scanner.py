@@ -12,6 +12,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from .engines import RegexEngine, engine_of, line_around
+from .forms import form_of, opened
 from .sections import Hit, LinePattern, MatchedLines, Section
 
 # Each is the number of a pattern and a place in its line.
@@ -30,7 +31,7 @@ _LARGEST_BLOCK = 64 << 20
 class Scanner:
     """The patterns of a catalogue, compiled once; it scans any number of logs.
 
-    `heads` matches a line that begins a record, at its beginning. A hit of a pattern named in `titles` begins a new
+    `heads` matches a line that begins a record with its moment, at its beginning. A hit of a pattern named in `titles` begins a new
     section with that line as its title.
     """
 
@@ -51,8 +52,11 @@ class Scanner:
 
         Each thread looks through another block; twice as many blocks are in memory at most.
         """
-        scan = Scan(self)
-        for block, matches in self._matched(map(_with_blanks, whole_lines(blocks)), threads):
+        sample, blocks = opened(blocks)
+        form = form_of(_with_blanks(sample), self.heads)
+        whole = map(_with_blanks, whole_lines(blocks))
+        scan = Scan(self, form.heads)
+        for block, matches in self._matched(map(form.plain, whole) if form.layers else whole, threads):
             scan.feed(block, matches)
         return scan.sections
 
@@ -71,10 +75,10 @@ class Scanner:
 
 
 class Scan:
-    """One log that is being scanned: blocks of whole lines, one after the other."""
+    """One log that is being scanned: blocks of whole lines, one after the other; `heads` begins its records."""
 
-    def __init__(self, scanner: Scanner) -> None:
-        self._scanner = scanner
+    def __init__(self, scanner: Scanner, heads: re.Pattern[bytes]) -> None:
+        self._scanner, self._heads = scanner, heads
         self.sections = [Section()]
         self._lines = 0
         # The last line so far that begins a record: the record may go on in the next block.
@@ -156,7 +160,7 @@ class Scan:
     def _closing_line(self, block: bytes, begin: int, end: int, closing: re.Pattern[bytes]) -> tuple[int, int]:
         """Return where the first line of the record that matches, below this one, begins and ends; else this one."""
         below = end + 1
-        while below < min(len(block), end + LONGEST_RECORD) and not self._scanner.heads.match(block, below):
+        while below < min(len(block), end + LONGEST_RECORD) and not self._heads.match(block, below):
             last = line_around(block, below)[1]
             if closing.match(block, below, last):
                 return below, last
@@ -166,7 +170,7 @@ class Scan:
     def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
         """Return number and text of the line that begins the record of the line that begins there; 0 if none does."""
         earliest = max(begin - LONGEST_RECORD, 0)
-        while not self._scanner.heads.match(block, begin):
+        while not self._heads.match(block, begin):
             if begin <= earliest:
                 return (0, b"") if begin else self._head
             begin = block.rfind(b"\n", 0, begin - 1) + 1
@@ -177,7 +181,7 @@ class Scan:
         begin = 0
         while begin < min(len(block), LONGEST_RECORD):
             end = line_around(block, begin)[1]
-            if self._scanner.heads.match(block, begin):
+            if self._heads.match(block, begin):
                 return _text(block[begin:end])
             begin = end + 1
         return ""

@@ -1,5 +1,5 @@
 """The lines with which records of logs begin: their moment and their level, in the forms that log4j 1 and 2, logback,
-Flink, Kafka, Hadoop's daemons, Airflow, Spark's and Airflow's JSON, and the kernel write.
+java.util.logging, glog, Flink, Kafka, Hadoop's daemons, Tomcat, Airflow, Spark's JSON and the kernel write.
 
 A moment without a zone is that of its writer. Without a date or a year it can be compared within its own file only.
 
@@ -12,6 +12,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+from airflow_kstream.model.log_scan.forms import LEVEL_FIRST, LEVELS
 
 # The longer forms first.
 _VARIES = re.compile(
@@ -26,28 +28,51 @@ _VARIES = re.compile(
 _LONGEST = 200
 
 
-_LEVELS = r"TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|SEVERE|CRITICAL"
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTHS = {name: number for number, name in enumerate(_NAMES, start=1)}
+_CHINESE = ("一", "二", "三", "四", "五", "六", "七", "八", "九", "十", "十一", "十二")
+_MONTHS = {name: number for names in (_NAMES, _CHINESE) for number, name in enumerate(names, start=1)}
+_CHINESE_LEVELS = {"严重": "SEVERE", "警告": "WARNING", "信息": "INFO"}
+_AFTERNOON = {"PM", "pm", "下午"}
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _ZONE = r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
-_WHEN = "|".join(
-    (
-        rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{_CLOCK}{_ZONE}",
-        rf"\d\d/\d\d/\d\d {_CLOCK}{_ZONE}",
-        rf"[A-Z][a-z]{{2}} [ \d]\d {_CLOCK}",
-        r"\d\d:\d\d:\d\d[.,]\d{3}\b",
-    )
+_MONTH = "|".join(_NAMES)
+_HALF = r"(?:[AaPp][Mm]|上午|下午)"
+_WEEKDAY = r"[A-Z][a-z]{2}"
+# As programs write them: with the year first; day, month and year; java.util.logging's English and Chinese; `date`; and
+# with less than that. The numbers are milliseconds since 1970.
+_FORMS = (
+    rf"(?P<year>\d{{4}})[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)(?:[T _]|, ?)(?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
+    rf"(?P<year>\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
+    rf"(?P<day>\d{{1,2}})[-/. ](?P<month>{_MONTH}|\d\d)[-/. ](?P<year>\d{{4}})[: ,T] ?(?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
+    rf"(?P<month>{_MONTH}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}),? (?P<clock>\d{{1,2}}:\d\d:\d\d)[ \u202f]?(?P<half>{_HALF})",
+    rf"(?P<month>\d{{1,2}}|十一|十二|[一-十])月 (?P<day>\d{{1,2}}), (?P<year>\d{{4}}),? "
+    rf"(?P<clock>\d{{1,2}}:\d\d:\d\d) ?(?P<half>{_HALF})",
+    rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日? ?(?P<half>{_HALF}) ?(?P<clock>\d{{1,2}}:\d\d:\d\d)",
+    rf"{_WEEKDAY} (?P<month>{_MONTH}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK}) (?:[A-Z]{{2,5}} )?(?P<year>\d{{4}})",
+    rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[ T-](?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
+    rf"(?P<month>{_MONTH}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK})",
+    rf"(?P<month>\d\d)-?(?P<day>\d\d) (?P<clock>{_CLOCK})",
+    r"(?P<milliseconds>1\d{12})\b",
+    r"\d\d:\d\d:\d\d[.,]\d{3}\b",
+    rf"\d\d:\d\d:\d\d(?= +[\[|]? *(?:{LEVELS})\b)",
 )
+_STAMPS = tuple(map(re.compile, _FORMS))
+# In bytes a letter of Chinese is several.
+_WHEN = re.sub(r"\?P<\w+>", "?:", "|".join(_FORMS)).replace("[一-十]", "(?:" + "|".join(_CHINESE[:10]) + ")")
+_WHEN = _WHEN.replace(r"[ \u202f]?", "(?: |\u202f)?")
 # The grammar of the beginning, for the scanner, which looks for it in bytes.
-HEAD = rf"(?:\{{\"(?:ts|timestamp)\":\"|[\[(]?(?:(?:{_LEVELS}) *\]?:? *)?[\[(]?)(?:{_WHEN})"
-_HEAD = re.compile(HEAD)
-_JSON_LEVEL = re.compile(r'"level": ?"(\w+)"')
-_LEVEL = re.compile(rf"(?<![\w.])(?:{_LEVELS})\b(?!\.)")
-_STAMP = re.compile(
-    rf"(?P<year>\d{{4}}|\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<clock>{_CLOCK})(?P<zone>{_ZONE})"
+HEAD = (
+    r"(?:\{\"(?:ts|timestamp)\":\"|(?:time|ts|t)=\"?|<(?:log4j:event|Event) [^>\n]{0,200}?[mM]illis=\"|<log4j:event [^>\n]{0,200}?stamp=\""
+    rf"|[\[(]?(?:(?:{LEVELS}) *\]?:? *)?[\[(]?)(?:{_WHEN})"
 )
-_UNDATED_YEAR = re.compile(rf"(?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK})")
+_HEAD = re.compile(HEAD)
+_LEVEL_FIRST = re.compile(LEVEL_FIRST)
+_JSON_LEVEL = re.compile(r'"level": ?"(\w+)"')
+# A word in small letters is a level in brackets, or behind the level's name.
+_LEVEL = re.compile(
+    rf"(?<![\w.])(?:(?:{LEVELS})\b(?!\.)|(?i:\[ *(?:{LEVELS}) *\]|\blevel=\"?(?:{LEVELS})\b)|严重|警告|信息)"
+)
+_LEVEL_WORD = re.compile(rf"(?i:{LEVELS})|严重|警告|信息")
 _FARTHEST = timedelta(hours=24)
 # In characters, from the moment on.
 _LEVEL_WITHIN = 160
@@ -62,23 +87,53 @@ class LogHead:
 
 
 def head_of(line: str, zone: tzinfo = UTC, year: int | None = None) -> LogHead | None:
-    """Read a line; None if no record begins with it. `zone` is its writer's, `year` is for moments that lack one."""
+    """Read a line; None if no record begins with it. `zone` is its writer's, `year` is for moments that lack one.
+
+    A record of a log without moments begins with its level.
+    """
     found = _HEAD.match(line)
     if found is None:
-        return None
-    level = _JSON_LEVEL if line.startswith("{") else _LEVEL
-    named = level.search(line, 0, found.end() + _LEVEL_WITHIN)
-    return LogHead(_when(found[0], zone, year), named[named.re.groups].upper() if named else "")
+        named = level_of(line) if _LEVEL_FIRST.match(line) else ""
+        return LogHead(None, named) if named else None
+    if not line.startswith("{"):
+        return LogHead(_when(found[0], zone, year), level_of(line, found.end()))
+    named_in = _JSON_LEVEL.search(line)
+    return LogHead(_when(found[0], zone, year), named_in[1].upper() if named_in else "")
+
+
+def level_of(line: str, at: int = 0) -> str:
+    """Return the first level that the beginning of a line names, in capitals; empty if it names none."""
+    found = _LEVEL.search(line, 0, at + _LEVEL_WITHIN)
+    word = _LEVEL_WORD.search(found[0]) if found else None
+    return _CHINESE_LEVELS.get(word[0], word[0].upper()) if word else ""
 
 
 def _when(text: str, zone: tzinfo, year: int | None) -> datetime | None:
-    if found := _STAMP.search(text):
-        own = int(found["year"])
-        parts = (own + 2000 if own < 100 else own, int(found["month"]), int(found["day"]))
-        return _moment(parts, found["clock"], _zone(found["zone"].strip(), zone))
-    if (found := _UNDATED_YEAR.search(text)) and year and found["month"] in _MONTHS:
-        return _moment((year, _MONTHS[found["month"]], int(found["day"])), found["clock"], zone)
-    return None
+    found = next((found for stamp in _STAMPS if (found := stamp.search(text))), None)
+    parts = found.groupdict() if found else {}
+    if milliseconds := parts.get("milliseconds"):
+        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    own = int(parts.get("year") or year or 0)
+    if "day" not in parts or not own:
+        return None
+    month, day = _month(parts["month"]), int(parts["day"])
+    if month > 12 >= day:
+        # As Americans write it.
+        month, day = day, month
+    date = (own + 2000 if own < 100 else own, month, day)
+    when = _moment(date, parts["clock"], _zone((parts.get("zone") or "").strip(), zone))
+    return _of_half(when, parts.get("half"))
+
+
+def _month(written: str) -> int:
+    return int(written) if written.isdecimal() else _MONTHS[written]
+
+
+def _of_half(when: datetime | None, half: str | None) -> datetime | None:
+    """Return a moment of a clock of twelve hours."""
+    if when is None or half is None:
+        return when
+    return when.replace(hour=when.hour % 12 + (12 if half in _AFTERNOON else 0))
 
 
 def _moment(date: tuple[int, int, int], clock: str, zone: tzinfo) -> datetime | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from airflow_kstream.model.log_scan.sections import Hit, MatchedLines
 from airflow_kstream.model.logs.diagnosis import Mark, Sighting
-from airflow_kstream.model.logs.log_line import head_of
+from airflow_kstream.model.logs.log_line import head_of, level_of
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.policy.triage.sources import WrittenSection
@@ -23,6 +23,7 @@ def mark_of(hit: Hit, written: WrittenSection) -> Mark:
     """Return a hit with its record's moment and level; what looks like a secret in it is masked."""
     head = head_of(hit.head or hit.line, written.zone or UTC, written.year)
     when, level = (head.when, head.level) if head else (None, "")
+    level = level or level_of(hit.line)
     return Mark(written.source, hit.number, without_secrets(hit.line), when, level, hit.head_number or hit.number)
 
 

@@ -239,8 +239,8 @@ QUERY = (
 def test_a_cause_stands_a_few_lines_below_an_end_without_a_moment(between: int, cause: str) -> None:
     """Spark and Flink announce that something failed, and print the exception below."""
     working, announced, exception = QUERY
-    frames = "\tat org.example.Some.method(Some.java:17)\n" * between
-    verdict = diagnosed({"driver.log": working * 9 + announced + frames + "Final app status: FAILED\n" + exception})
+    ended = working.replace("Streaming query", "Final app status: FAILED")
+    verdict = diagnosed({"driver.log": working * 9 + announced + working * between + ended + exception})
     assert verdict.cause == cause
     assert verdict.confidence is (Confidence.MEDIUM if cause else None)
 

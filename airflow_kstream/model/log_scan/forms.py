@@ -1,0 +1,205 @@
+"""The form of a log: what others put around its lines, and what begins its records.
+
+Containers' runtimes, kubectl, syslog, Airflow, grep and loggers of JSON wrap each line. What they put around it is told
+by the log's beginning and taken away before the scan, so that a line means the same in each of them; the number of
+lines stays. What has a moment of its own keeps that; other lines have the envelope's, if it has one. A log without any
+envelope costs a look at its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+LEVELS = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|SEVERE|CRITICAL"
+# What begins a record where nothing has a moment.
+LEVEL_FIRST = (
+    rf"(?:\[[^\]\n]{{1,80}}\] *)?[\[(]?(?:{LEVELS})(?: *[\])]| *:|(?= +[\w.$/\[(<-]))|(?:严重|警告|信息): "
+    r"|\[(?i:error|warn|warning|info|debug|critical|fatal)\]"
+)
+# In bytes: the beginning that tells the form.
+_SAMPLE = 64 << 10
+_DEPTH = 4
+_ISO = r"\d{4}-\d\d-\d\d[T ,]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+_STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d)"
+# What belongs to the record above it, or is one without a head.
+_BARE = (
+    r"\t| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
+    r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
+    r"|requirement failed: |Error: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
+)
+_LEVELS = rf"(?:{LEVELS})"
+# Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head.
+_DATED = {
+    "airflow": rf"\[{_ISO}\] (?:\{{+[\w./<>-]+:\d+\}}+ )?{_LEVELS} - (?:Job \d+: Subtask \S+ )?",
+    "structlog": rf"\[?{_ISO}\]? \[(?:trace|debug|info|warning|error|critical|exception) *\] ",
+    "cri": rf"{_ISO} (?:stdout|stderr) [FP] ",
+    "syslog": rf"{_SYSLOG} [\w.-]+ (?:[\w./@-]+(?:\[\d+\])?:|[\w./-]+ (?:\d+|-) \S+ -) ",
+    "timestamps": rf"{_STRICT} ",
+}
+# Around each line, whatever it is.
+_CONSTANT = {
+    "kubectl": r"\[pod/[^\]\n]+\] ?",
+    "stern": r"[\w.-]+ › [\w.-]+ (?:│ )?",
+    "xml": r"[ \t]*<(?:log4j:)?(?:message|throwable|Message|Throwable)><!\[CDATA\[",
+}
+# Looks like other things, too: it is one only where most lines have it, and some have their head behind it.
+_MOSTLY = {
+    "grep": r"(?:[\w./+=@-]{0,200}[A-Za-z_][\w./+=@-]{0,60}[:-](?:\d{1,9}[:-])?|\d{1,9}[:-])",
+    "compose": r"[\w.-]+ *\| ",
+    "pod": r"[\w.-]+-[\w.-]+ [\w.-]+ ",
+    "quoted": r"(?:> ?)+",
+    "indented": r"[ \t]{1,12}",
+}
+_MOST = 0.6
+# Before the moment of a record: a thread, a process, an application.
+_BEFORE = r"(?:\[[^\]\n]{1,100}\]|\([^)\n]{1,80}\)|\d{1,7}|(?:application|container|attempt)_\w+|[A-Za-z][\w-]*-\d+)[ :|-]+"
+_ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_ANSI_TEXT = re.compile(_ANSI.pattern.decode())
+_JSON = re.compile(rb'^[ \t]*\{ ?"(?!ts":")[^\n]*\}[ \t\r]*$', re.M)
+_SPARK_JSON = re.compile(rb'^\{"ts":"', re.M)
+_GLOG = re.compile(r"^([IWEF])((?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d+)".encode(), re.M)
+_GLOG_LEVELS = {b"I": b"INFO", b"W": b"WARN", b"E": b"ERROR", b"F": b"FATAL"}
+_MESSAGES = ("event", "log", "message", "msg", "@message", "textPayload")
+_MOMENTS = ("timestamp", "@timestamp", "time", "ts", "asctime", "date", "eventTime")
+_NAMES_OF_LEVEL = ("level", "log.level", "levelname", "severity", "log_level", "lvl")
+_TRACES = ("error_detail", "exception", "exc_info", "stack_trace", "error.stack_trace", "stacktrace", "throwable")
+_QUIET = {"", "INFO", "DEBUG", "TRACE", "NOTSET"}
+_MILLISECONDS = 1e11
+
+Layer = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is taken off each block of whole lines, in this order, and what begins a record then."""
+
+    layers: tuple[Layer, ...]
+    heads: re.Pattern[bytes]
+
+    def plain(self, block: bytes) -> bytes:
+        for layer in self.layers:
+            block = layer(block)
+        return block
+
+
+def opened(blocks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the beginning of a log, and all its blocks."""
+    coming = iter(blocks)
+    beginning = b""
+    for block in coming:
+        beginning += block
+        if len(beginning) >= _SAMPLE:
+            break
+    beginning = beginning.removeprefix(b"\xef\xbb\xbf")
+    return beginning[:_SAMPLE], chain([beginning] if beginning else [], coming)
+
+
+def form_of(sample: bytes, heads: re.Pattern[bytes]) -> Form:
+    """Tell the form of a log by its beginning; `heads` matches a line that begins a record with its moment."""
+    layers: list[Layer] = []
+    for _ in range(_DEPTH):
+        layer = _layer_of(sample, heads)
+        if layer is None:
+            break
+        layers.append(layer)
+        sample = layer(sample)
+    dated = any(heads.match(line) for line in sample.split(b"\n"))
+    return Form(tuple(layers), heads if dated else _LEVEL_HEADS)
+
+
+_LEVEL_HEADS = re.compile(LEVEL_FIRST.encode())
+
+
+def _layer_of(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
+    if _ANSI.search(sample):
+        return partial(_ANSI.sub, b"")
+    if _JSON.search(sample):
+        inner = re.compile(heads.pattern + b"|" + _BARE.encode(), re.M)
+        line = partial(_of_json, heads, inner)
+        return partial(_JSON.sub, line)
+    if _SPARK_JSON.search(sample) and b'\\"' in sample:
+        return _unescaped
+    if _GLOG.search(sample):
+        return partial(_GLOG.sub, _of_glog)
+    return _text_layer(sample, heads)
+
+
+def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
+    inner = b"(?:" + heads.pattern + b"|" + _BARE.encode() + b")"
+    for envelope in _CONSTANT.values():
+        if (regex := _compiled(envelope.encode())).search(sample):
+            return partial(regex.sub, b"")
+    for envelope in _DATED.values():
+        if (regex := _compiled(envelope.encode() + b"(?=" + inner + b")")).search(sample):
+            return partial(regex.sub, b"")
+    lines = [line for line in sample.split(b"\n") if line.strip()]
+    if 5 * sum(heads.match(line) is not None for line in lines) > len(lines):
+        # Its records begin at the beginnings of lines.
+        return None
+    for envelope in _MOSTLY.values():
+        regex = re.compile(b"(?!" + heads.pattern + b")" + envelope.encode())
+        wrapped = [found for line in lines if (found := regex.match(line))]
+        if len(wrapped) >= _MOST * len(lines) and any(heads.match(found.string, found.end()) for found in wrapped):
+            return partial(_compiled(regex.pattern).sub, b"")
+    before = _compiled(b"(?:[ \t]+|" + _BEFORE.encode() + b")(?=" + heads.pattern + b")")
+    return partial(before.sub, b"") if before.search(sample) else None
+
+
+def _compiled(envelope: bytes) -> re.Pattern[bytes]:
+    return re.compile(b"^" + envelope, re.M)
+
+
+def _unescaped(block: bytes) -> bytes:
+    return block.replace(b'\\"', b'"')
+
+
+def _of_glog(found: re.Match[bytes]) -> bytes:
+    return found[2] + b" " + _GLOG_LEVELS[found[1]]
+
+
+def _of_json(heads: re.Pattern[bytes], inner: re.Pattern[bytes], found: re.Match[bytes]) -> bytes:
+    """Return the message of a line of JSON; one without a head of its own gets the line's moment and level."""
+    try:
+        fields = json.loads(found[0])
+    except ValueError:
+        return found[0]
+    message = next((fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), None)
+    if message is None:
+        return found[0]
+    level = str(_first(fields, _NAMES_OF_LEVEL)).upper()
+    text = " | ".join(_ANSI_TEXT.sub("", message).rstrip("\n").splitlines())
+    trace = _trace(_first(fields, _TRACES))
+    line = (f"{text}: {trace}" if trace else text).encode()
+    if heads.match(line) or (level in _QUIET and not trace and inner.match(line)):
+        return line
+    return f"{_moment(_first(fields, _MOMENTS))} {level} ".lstrip().encode() + line
+
+
+def _first(fields: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((fields[key] for key in keys if fields.get(key)), "")
+
+
+def _moment(value: Any) -> str:
+    """Return a moment as a head has it: milliseconds since 1970 where it is a number."""
+    if not isinstance(value, int | float):
+        return str(value)
+    return str(int(value if value > _MILLISECONDS else value * 1000))
+
+
+def _trace(value: Any) -> str:
+    """Return the words of an exception: a text of lines, or a list of exceptions as Airflow writes it."""
+    if isinstance(value, str):
+        return " | ".join(line.strip() for line in value.splitlines() if line.strip())
+    if isinstance(value, list):
+        each = (item for item in value if isinstance(item, dict) and item.get("exc_type"))
+        return " | ".join(f"{item['exc_type']}: {item.get('exc_value', '')}" for item in each)
+    if isinstance(value, dict):
+        return " | ".join(str(value[key]) for key in ("class", "name", "type", "msg", "message") if value.get(key))
+    return ""
