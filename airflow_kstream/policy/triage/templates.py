@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern, Section
@@ -24,15 +24,40 @@ TROUBLE = (
     LinePattern("~traceback", r"^Traceback \(most recent call last\)", _FIRST, _LAST, closing=r"[^ \t\r]"),
     # Python prints these above tracebacks that nobody waits for.
     LinePattern("~aside", r"^Exception ignored in|^--- Logging error ---", _FIRST, _LAST),
+    # Levels of loggers that write them in small letters, or in Chinese.
+    LinePattern(
+        "~small",
+        r"\[ *error *\]|\[ *fatal *\]|\[ *critical *\]|\[ *Error *\]|\blevel=\"?error|\blevel=\"?fatal|严重: ",
+        _FIRST,
+        _LAST,
+    ),
+    LinePattern("~raised", r"^[\w$]+\.[\w.$]*Exception\b|^[\w$]+\.[\w.$]*Error\b", _FIRST, _LAST),
+    # What programs that a job starts print to stderr.
+    LinePattern(
+        "~program",
+        r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^Error: |^ERROR: |^error: |^bash: |^/bin/\w+: |: command not found"
+        r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: ",
+        _FIRST,
+        _LAST,
+    ),
 )
-_ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE = TROUBLE
+_ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE, _SMALL, _RAISED, _PROGRAM = TROUBLE
 # By their severity, the worst first.
-_SEVERITIES = {_ERROR: 0, _PRINTED: 0, _EXCEPTION: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2}
+_SEVERITIES = {
+    _ERROR: 0, _SMALL: 0, _PRINTED: 0, _PROGRAM: 0, _EXCEPTION: 1, _RAISED: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2,
+}  # fmt: skip
 # An exception says more than the line that was logged with it.
-_TELLING = {_EXCEPTION, _PRINTED, _REQUIREMENT, _TRACEBACK}
+_TELLING = {_EXCEPTION, _RAISED, _PRINTED, _PROGRAM, _REQUIREMENT, _TRACEBACK}
 # A warning is logged with the exception after which something is tried again, but never so with one of a thread.
 _QUIET = {"INFO", "DEBUG", "TRACE"}
-_PRINTED_AFTER = {_PRINTED: _QUIET | {"WARN", "WARNING"}, _REQUIREMENT: _QUIET, _TRACEBACK: _QUIET}
+_WARNED = {"WARN", "WARNING"}
+_PRINTED_AFTER = {
+    _PRINTED: _QUIET | _WARNED, _PROGRAM: _QUIET | _WARNED, _REQUIREMENT: _QUIET, _TRACEBACK: _QUIET,
+}  # fmt: skip
+# An exception after which nothing came is where it ended, whatever the level of its record. In lines, without heads.
+_LINES_WENT_ON = 10
+_RAISES = {_RAISED, _REQUIREMENT, _TRACEBACK}
+_ENDING = re.compile(r"[Ss]hut(?:ting)? ?down|Invoking stop|[Ss]topp(?:ed|ing)|Deleting directory|SHUTDOWN_MSG|[Ee]xiting")
 # A consequence may be logged with the unknown error behind it, and a fact is not a trouble.
 _EXPLAINS = {SignatureKind.CAUSE, SignatureKind.NOISE, SignatureKind.SUCCESS}
 # Frames tell where, not what.
@@ -67,25 +92,37 @@ def templates_of(written: Iterable[WrittenSection], catalogue: Catalogue, most: 
 def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[str, int, Mark, bool]]:
     """Yield one line of each record of trouble that no signature knows: of several the one that says most."""
     section = written.section
-    printed = _printed(section)
+    asides = {hit.number for hit in _kept(section, _ASIDE)}
+    printed = _printed(section, asides)
     known_records, known_lines = _known(written, catalogue, printed)
     begins_new = section.at_line + (section.lines * _NEW_PART if section.lines > _FEW_LINES else 0)
     best: dict[int, tuple[int, Hit]] = {}
+    raised: set[int] = set()
     for pattern, severity in _SEVERITIES.items():
         for hit in _kept(section, pattern):
             record = _record(hit, printed)
             if record in known_records or hit.number in known_lines or _is_frame(hit, pattern):
                 continue
+            if pattern in _RAISES and hit.number != hit.head_number and hit.number - 1 not in asides:
+                raised.add(record)
             worst = min(severity, best[record][0]) if record in best else severity
             says_more = record not in best or (pattern in _TELLING and hit.number > best[record][1].number)
             best[record] = (worst, hit if says_more else best[record][1])
     for record, (severity, hit) in best.items():
         # Masked first: with a # in it a password is no longer recognised as one.
         mark = mark_of(hit, written)
-        if record in printed.get(hit.head_number, ()):
+        if record in printed.get(hit.head_number, ()) or (record in raised and not _went_on(written, mark)):
             mark = replace(mark, level="ERROR")
         if text := without_variables(_BEGINNING.sub("", mark.text)):
             yield text, severity, mark, hit.number >= begins_new
+
+
+def _went_on(written: WrittenSection, mark: Mark) -> bool:
+    """Return whether its writer worked on after the line: what it does as it ends is no work."""
+    section = written.section
+    if not section.tail:
+        return section.at_line + section.lines > mark.line + _LINES_WENT_ON
+    return section.tail_at > mark.line and not _ENDING.search(section.tail)
 
 
 def _is_frame(hit: Hit, pattern: LinePattern) -> bool:
@@ -98,9 +135,8 @@ def _kept(section: Section, pattern: LinePattern) -> tuple[Hit, ...]:
     return found.kept if found else ()
 
 
-def _printed(section: Section) -> Mapping[int, set[int]]:
+def _printed(section: Section, asides: Container[int]) -> Mapping[int, set[int]]:
     """Return the lines that begin records without a head: printed ones, by the head that stands above them."""
-    asides = {hit.number for hit in _kept(section, _ASIDE)}
     printed: dict[int, set[int]] = {}
     for pattern, levels in _PRINTED_AFTER.items():
         for hit in _kept(section, pattern):

@@ -35,6 +35,8 @@ from airflow_kstream.policy.triage.templates import templates_of
 
 _DEFAULT = TriagePolicy()
 _ELSEWHERE = "these logs show consequences only; look at the log of the driver (the container that ends with _000001)"
+# Ids of the catalogue.
+_SIGTERM, _STOPPED = "sigterm", "context-stopped"
 _SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}
 
 
@@ -116,6 +118,8 @@ class _Facts:
         # What a daemon's clients leave in its log is not an end of theirs.
         consequences = [each for each in self._consequences() if any(self._ends_it(mark) for mark in each.marks)]
         ended = self.end is not None and self._ends_it(self.end)
+        if self._was_asked_to_end():
+            ended, consequences = False, []
         failed = not runs and bool(ended or consequences or any(_is_bad(each) for each in self.templates))
         no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
         return Diagnosis(
@@ -126,6 +130,12 @@ class _Facts:
             hint=_ELSEWHERE if consequences and no_driver else "",
             scanned=self.scanned,
         )
+
+    def _was_asked_to_end(self) -> bool:
+        """Return whether it got SIGTERM, which alone ended it, and stopped its context in order after that."""
+        ends = {each.name for each in self.seen.values() if each.signature.ends or each in self._consequences()}
+        stopped = self.seen.get(_STOPPED)
+        return stopped is not None and ends == {_SIGTERM} and not_after(self.seen[_SIGTERM].first, stopped.last)
 
     def _ends_it(self, mark: Mark) -> bool:
         """Return whether a line may be about the application's end: executors end while their driver goes on."""
@@ -188,7 +198,7 @@ def _importance(each: Sightings) -> tuple[bool, bool, bool]:
 
 
 def _is_bad(template: Template) -> bool:
-    return template.first.level not in {"WARN", "WARNING", "INFO", "DEBUG", "TRACE"}
+    return template.first.level not in {"WARN", "WARNING", "NOTICE", "INFO", "DEBUG", "TRACE"}
 
 
 def _succeeded(seen: Mapping[str, Sightings], policy: TriagePolicy) -> bool:

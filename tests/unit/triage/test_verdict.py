@@ -310,7 +310,37 @@ HEALTHY = {
 def test_what_was_tried_again_is_no_failure(healthy: str) -> None:
     logs = {DRIVER: driver(working("10:00:00"), HEALTHY[healthy], working("10:00:02"))}
     assert diagnosed(logs).outcome is DiagnosisOutcome.FINE
-    assert diagnosed({"attempt=1.log": HEALTHY[healthy]}).outcome is DiagnosisOutcome.FINE
+
+
+@pytest.mark.parametrize("traced", [name for name in HEALTHY if name.endswith(("trace", "traceback", "requirement"))])
+def test_an_exception_after_which_nothing_came_needs_a_look(traced: str) -> None:
+    """Whatever the level of its record is: it may be where the process ended."""
+    for after in ("", line("10:00:02", "Shutdown hook called")):
+        verdict = diagnosed({"attempt=1.log": HEALTHY[traced] + after})
+        assert (verdict.outcome, verdict.templates[0].first.level) == (DiagnosisOutcome.UNKNOWN, "ERROR")
+
+
+@pytest.mark.parametrize("quoted", ["quoted", "python's own", "a logger's own", "airflow", "airflow's warning"])
+def test_an_exception_that_is_only_quoted_needs_no_look(quoted: str) -> None:
+    assert diagnosed({"attempt=1.log": HEALTHY[quoted]}).outcome is DiagnosisOutcome.FINE
+
+
+PROGRAMS = ["kinit: no such thing while renewing", "Error: nothing to run", "/bin/sh: spark3-submit: not there"]
+
+
+@pytest.mark.parametrize("words", PROGRAMS)
+def test_the_words_of_a_program_that_a_job_started_are_shown(words: str) -> None:
+    verdict = diagnosed({"job.log": f"{line('10:00:00', 'renews')}{words}\n{line('10:00:01', 'goes on')}"})
+    assert (verdict.outcome, verdict.templates[0].first.text) == (DiagnosisOutcome.UNKNOWN, words)
+
+
+def test_sigterm_alone_is_a_stop_where_the_context_was_stopped_in_order() -> None:
+    asked = line("10:00:00", "RECEIVED SIGNAL TERM", "ERROR", "SignalUtils")
+    in_order = line("10:00:01", "Successfully stopped SparkContext", writer="SparkContext")
+    assert diagnosed({DRIVER: driver(asked, in_order)}).outcome is DiagnosisOutcome.FINE
+    assert diagnosed({DRIVER: driver(asked)}).outcome is DiagnosisOutcome.UNKNOWN
+    failed = line("09:59:59", "month 2026-02 is closed", "ERROR")
+    assert diagnosed({DRIVER: driver(failed, asked, in_order)}).outcome is DiagnosisOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize("above", ["", line("10:00:00", "Running Spark version 4.0.0")])
