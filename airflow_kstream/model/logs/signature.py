@@ -50,6 +50,19 @@ class SignatureKind(StrEnum):
     SUCCESS = "success"
 
 
+class Relation(StrEnum):
+    """What the line that proves a composition has to do with the lines of its other parts.
+
+    AFTER: one of these was before it. YOUNG_TOKEN: its token was made less than a renew interval before. AGED_TOKEN: its
+    token was past its max-lifetime. OF_ANOTHER_APPLICATION: it names an application that is none of its log's.
+    """
+
+    AFTER = "after"
+    YOUNG_TOKEN = "young-token"
+    AGED_TOKEN = "aged-token"
+    OF_ANOTHER_APPLICATION = "of-another-application"
+
+
 def _is_shared(regex: str) -> bool:
     if _NOT_SHARED.search(regex):
         return False
@@ -81,7 +94,8 @@ class Signature:
 
     It has `patterns`, one of which matches a line; or it is seen where `all_of` other signatures are seen, in one
     application, and none of `none_of`. With `within_lines` they are in one log, no further apart, and no line of
-    `not_across` is between them.
+    `not_across` is between them. The lines of the part that proves it, the last cause of them, are in its `relation` to
+    those of the others, and of those that it is `told_by`, which may be missing.
 
     A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
     `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
@@ -99,6 +113,8 @@ class Signature:
     none_of: tuple[SignatureId, ...] = ()
     within_lines: int | None = None
     not_across: tuple[SignatureId, ...] = ()
+    relation: Relation | None = None
+    told_by: tuple[SignatureId, ...] = ()
     means: Prose = ""
     remedy: Prose = ""
     references: tuple[Line, ...] = ()
@@ -154,7 +170,9 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         for name, signature in self.signatures.items():
-            named = (*signature.leads_to, *signature.all_of, *signature.none_of, *signature.not_across)
+            named = (
+                *signature.leads_to, *signature.all_of, *signature.none_of, *signature.not_across, *signature.told_by,
+            )  # fmt: skip
             if unknown := sorted(set(named) - self.signatures.keys()):
                 raise InvalidInput(f"{name} names {', '.join(unknown)}, which the catalogue does not have")
             if any(self.signatures[part].all_of for part in signature.all_of):

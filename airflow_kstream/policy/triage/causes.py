@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.logs.diagnosis import Mark, Role, Sighting
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
+from airflow_kstream.policy.triage.relations import related
 from airflow_kstream.policy.triage.sightings import in_order
 
 WORKERS = frozenset({Role.EXECUTOR, Role.TASKMANAGER})
@@ -155,11 +156,13 @@ def _composed(signature: Signature, seen: Mapping[str, Sightings]) -> tuple[Mark
     parts = [seen[part] for part in signature.all_of]
     proof = next((part for part in reversed(parts) if part.signature.kind is SignatureKind.CAUSE), parts[-1])
     near = signature.within_lines
-    if near is None:
-        return proof.marks
     others = [part for part in parts if part is not proof]
+    told = [*others, *(seen[name] for name in signature.told_by if name in seen)]
+    marks = related(signature.relation, proof.marks, [mark for part in told for mark in part.marks])
+    if near is None:
+        return marks
     borders = [mark for name in signature.not_across if name in seen for mark in seen[name].marks]
-    return tuple(mark for mark in proof.marks if all(_is_near(mark, part.marks, near, borders) for part in others))
+    return tuple(mark for mark in marks if all(_is_near(mark, part.marks, near, borders) for part in others))
 
 
 def _is_near(mark: Mark, others: Iterable[Mark], lines: int, borders: Sequence[Mark]) -> bool:

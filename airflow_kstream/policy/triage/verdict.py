@@ -29,6 +29,7 @@ from airflow_kstream.policy.triage.causes import (
     is_of_application,
     not_after,
 )
+from airflow_kstream.policy.triage.relations import with_values
 from airflow_kstream.policy.triage.sightings import in_order, sightings_of
 from airflow_kstream.policy.triage.sources import ScannedLog, masters_until, written_sections
 from airflow_kstream.policy.triage.templates import templates_of
@@ -103,7 +104,7 @@ class _Facts:
         return Diagnosis(
             DiagnosisOutcome.CAUSE,
             cause=root.name,
-            signature=root.signature,
+            signature=with_values(root.signature, root.first),
             confidence=confidence,
             evidence=root.first,
             chain=self._chain(root),

@@ -270,7 +270,7 @@ PRINTED = {
     "python in a thread": (f"Exception in thread Thread-7 (poll):\n{TRACEBACK}", "billing.ClosedMonth"),
     "python, cut off": (TRACEBACK.partition("    ")[0], "Traceback (most recent call last):"),
     "requirement": (
-        "requirement failed: Both principal and keytab must be defined, or neither.\n",
+        "requirement failed: the month is open\n",
         "requirement failed",
     ),
 }
