@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -30,14 +30,15 @@ _STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d)"
 # What belongs to the record above it, or is one without a head.
 _BARE = (
-    r"\t| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
+    r"\t|#011| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
     r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
     r"|requirement failed: |Error: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
 )
 _LEVELS = rf"(?:{LEVELS})"
-# Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head.
+# Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head, unless
+# their writer hands on another program's lines: then they are a part of its last record.
 _DATED = {
-    "airflow": rf"\[{_ISO}\] (?:\{{+[\w./<>-]+:\d+\}}+ )?{_LEVELS} - (?:Job \d+: Subtask \S+ )?",
+    "airflow": rf"\[{_ISO}\] (?P<writer>(?:\{{+[\w./<>-]+:\d+\}}+ )?(?:INFO|WARNING)) - (?:Job \d+: Subtask \S+ )?",
     "structlog": rf"\[?{_ISO}\]? \[(?:trace|debug|info|warning|error|critical|exception) *\] ",
     "cri": rf"{_ISO} (?:stdout|stderr) [FP] ",
     "syslog": rf"{_SYSLOG} [\w.-]+ (?:[\w./@-]+(?:\[\d+\])?:|[\w./-]+ (?:\d+|-) \S+ -) ",
@@ -58,6 +59,8 @@ _MOSTLY = {
     "indented": r"[ \t]{1,12}",
 }
 _MOST = 0.6
+# A writer hands on the lines of another program if so many of its lines have heads of their own.
+_HANDED_ON = 0.2
 # Before the moment of a record: a thread, a process, an application.
 _BEFORE = r"(?:\[[^\]\n]{1,100}\]|\([^)\n]{1,80}\)|\d{1,7}|(?:application|container|attempt)_\w+|[A-Za-z][\w-]*-\d+)[ :|-]+"
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
@@ -69,6 +72,7 @@ _GLOG_LEVELS = {b"I": b"INFO", b"W": b"WARN", b"E": b"ERROR", b"F": b"FATAL"}
 _MESSAGES = ("event", "log", "message", "msg", "@message", "textPayload")
 _MOMENTS = ("timestamp", "@timestamp", "time", "ts", "asctime", "date", "eventTime")
 _NAMES_OF_LEVEL = ("level", "log.level", "levelname", "severity", "log_level", "lvl")
+_WRITERS = ("logger", "logger_name", "stream", "filename")
 _TRACES = ("error_detail", "exception", "exc_info", "stack_trace", "error.stack_trace", "stacktrace", "throwable")
 _QUIET = {"", "INFO", "DEBUG", "TRACE", "NOTSET"}
 _MILLISECONDS = 1e11
@@ -122,8 +126,8 @@ def _layer_of(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
         return partial(_ANSI.sub, b"")
     if _JSON.search(sample):
         inner = re.compile(heads.pattern + b"|" + _BARE.encode(), re.M)
-        line = partial(_of_json, heads, inner)
-        return partial(_JSON.sub, line)
+        writers = _json_writers(sample, heads)
+        return partial(_JSON.sub, partial(_of_json, heads, inner, writers))
     if _SPARK_JSON.search(sample) and b'\\"' in sample:
         return _unescaped
     if _GLOG.search(sample):
@@ -137,8 +141,8 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
         if (regex := _compiled(envelope.encode())).search(sample):
             return partial(regex.sub, b"")
     for envelope in _DATED.values():
-        if (regex := _compiled(envelope.encode() + b"(?=" + inner + b")")).search(sample):
-            return partial(regex.sub, b"")
+        if _compiled(envelope.encode() + b"(?=" + inner + b")").search(sample):
+            return partial(_compiled(_with_handed_on(envelope, inner, sample, heads)).sub, b"")
     lines = [line for line in sample.split(b"\n") if line.strip()]
     if 5 * sum(heads.match(line) is not None for line in lines) > len(lines):
         # Its records begin at the beginnings of lines.
@@ -150,6 +154,54 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
             return partial(_compiled(regex.pattern).sub, b"")
     before = _compiled(b"(?:[ \t]+|" + _BEFORE.encode() + b")(?=" + heads.pattern + b")")
     return partial(before.sub, b"") if before.search(sample) else None
+
+
+def _with_handed_on(envelope: str, inner: bytes, sample: bytes, heads: re.Pattern[bytes]) -> bytes:
+    """Return the regex of an envelope around lines that it may be taken off from."""
+    plain = envelope.replace("?P<writer>", "?:").encode()
+    seen = [(found.groupdict().get("writer", b""), found.end()) for found in _compiled(envelope.encode()).finditer(sample)]
+    writers = _handed_on((writer, heads.match(sample, end) is not None) for writer, end in seen)
+    known = envelope.encode().partition(b"(?P<writer>")
+    if not writers:
+        return b"(?:" + plain + b"(?=" + inner + b"))"
+    if not known[1]:
+        return b"(?:" + plain + b")"
+    rest = b" - (?:Job \\d+: Subtask \\S+ )?"
+    handed = b"|".join(map(re.escape, sorted(writers)))
+    return b"(?:" + plain + b"(?=" + inner + b")|" + known[0] + b"(?:" + handed + b")" + rest + b")"
+
+
+def _handed_on(lines: Iterable[tuple[Any, bool]]) -> set[Any]:
+    """Return the writers of lines of which enough have heads of their own."""
+    counts: dict[Any, list[bool]] = {}
+    for writer, has_head in lines:
+        counts.setdefault(writer, []).append(has_head)
+    return {writer for writer, heads in counts.items() if sum(heads) > _HANDED_ON * len(heads)}
+
+
+def _json_writers(sample: bytes, heads: re.Pattern[bytes]) -> set[str]:
+    lines = []
+    for found in _JSON.finditer(sample):
+        fields = _fields(found[0])
+        if message := _message(fields):
+            lines.append((_writer(fields), heads.match(_ANSI_TEXT.sub("", message).encode()) is not None))
+    return _handed_on(lines)
+
+
+def _writer(fields: Mapping[str, Any]) -> str:
+    return f"{_first(fields, _WRITERS)} {_first(fields, _NAMES_OF_LEVEL)}"
+
+
+def _fields(line: bytes) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _message(fields: Mapping[str, Any]) -> str | None:
+    return next((fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), None)
 
 
 def _compiled(envelope: bytes) -> re.Pattern[bytes]:
@@ -164,20 +216,20 @@ def _of_glog(found: re.Match[bytes]) -> bytes:
     return found[2] + b" " + _GLOG_LEVELS[found[1]]
 
 
-def _of_json(heads: re.Pattern[bytes], inner: re.Pattern[bytes], found: re.Match[bytes]) -> bytes:
+def _of_json(
+    heads: re.Pattern[bytes], inner: re.Pattern[bytes], writers: Container[str], found: re.Match[bytes]
+) -> bytes:
     """Return the message of a line of JSON; one without a head of its own gets the line's moment and level."""
-    try:
-        fields = json.loads(found[0])
-    except ValueError:
-        return found[0]
-    message = next((fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), None)
+    fields = _fields(found[0])
+    message = _message(fields)
     if message is None:
         return found[0]
     level = str(_first(fields, _NAMES_OF_LEVEL)).upper()
     text = " | ".join(_ANSI_TEXT.sub("", message).rstrip("\n").splitlines())
     trace = _trace(_first(fields, _TRACES))
     line = (f"{text}: {trace}" if trace else text).encode()
-    if heads.match(line) or (level in _QUIET and not trace and inner.match(line)):
+    quiet = level in _QUIET and not trace
+    if heads.match(line) or (quiet and (inner.match(line) or _writer(fields) in writers)):
         return line
     return f"{_moment(_first(fields, _MOMENTS))} {level} ".lstrip().encode() + line
 
