@@ -56,7 +56,18 @@ def _side_by_side(*arguments: str, workers: int = WORKERS) -> tuple[str, ...]:
 
 _SECRETS = Part("secrets", "no secret in anything that the tests left", _pytest("tests/afterwards"), budget=15)
 # Without a cluster, by folder.
-IN_PROCESS = ("unit", "hostile", "properties", "triage", "loopback", "processes", "kdc", "simulation", "spark", "airflow")
+IN_PROCESS = (
+    "unit",
+    "hostile",
+    "properties",
+    "triage",
+    "loopback",
+    "processes",
+    "kdc",
+    "simulation",
+    "spark",
+    "airflow",
+)
 ON_ONE_CLUSTER = (
     Stage("tests/contract", "each assumption about a real server, and the cluster's start", 280),
     Stage("tests/stories/test_airflow.py", "a stream's life in a running Airflow, click by click", 130),

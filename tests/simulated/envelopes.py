@@ -46,7 +46,7 @@ ENVELOPES: Mapping[str, Wrap] = {
     "kubectl --timestamps": each_line(lambda number, line: f"{_at(number)} {line}"),
     "kubectl both": each_line(lambda number, line: f"[pod/driver-0/spark] {_at(number)} {line}"),
     "stern": each_line(lambda _, line: f"driver-0 spark {line}"),
-    "stern, marked": each_line(lambda _, line: f"driver-0 › spark {line}"),
+    "stern, marked": each_line(lambda _, line: f"driver-0 \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} spark {line}"),
     "compose": each_line(lambda _, line: f"spark-1  | {line}"),
     "syslog": each_line(_syslog),
     "syslog, new": each_line(lambda number, line: f"<14>1 {_at(number)} nm7 spark 4711 - - {line}"),
@@ -57,12 +57,18 @@ ENVELOPES: Mapping[str, Wrap] = {
     "grep -H": each_line(lambda _, line: f"driver.log:{line}"),
     "quoted": each_line(lambda _, line: f"> {line}"),
     "indented": each_line(lambda _, line: f"    {line}"),
-    "airflow 1.10": each_line(lambda _, line: f"[2026-03-01 10:00:00,123] {{bash_operator.py:126}} INFO - {line.strip()}"),
-    "airflow 1.10, twice": each_line(
-        lambda _, line: "[2026-03-01 10:00:00,123] {base_task_runner.py:101} INFO - Job 7: Subtask load "
-        f"[2026-03-01 10:00:00,120] {{spark_submit_hook.py:427}} INFO - {line.strip()}"
+    "airflow 1.10": each_line(
+        lambda _, line: f"[2026-03-01 10:00:00,123] {{bash_operator.py:126}} INFO - {line.strip()}"
     ),
-    "airflow 2.2": each_line(lambda _, line: f"[2026-03-01, 10:00:00 UTC] {{spark_submit.py:523}} INFO - {line.strip()}"),
+    "airflow 1.10, twice": each_line(
+        lambda _, line: (
+            "[2026-03-01 10:00:00,123] {base_task_runner.py:101} INFO - Job 7: Subtask load "
+            f"[2026-03-01 10:00:00,120] {{spark_submit_hook.py:427}} INFO - {line.strip()}"
+        )
+    ),
+    "airflow 2.2": each_line(
+        lambda _, line: f"[2026-03-01, 10:00:00 UTC] {{spark_submit.py:523}} INFO - {line.strip()}"
+    ),
     "airflow 2.10": each_line(
         lambda _, line: f"[2026-03-01T10:00:00.123+0000] {{spark_submit.py:634}} INFO - {line.strip()}"
     ),
@@ -91,7 +97,9 @@ def _dated(pattern: str, rest: str = "{level} {name}: ") -> Wrap:
 
 def _java(when: datetime, level: str, name: str) -> str:
     words = {"WARN": "WARNING", "ERROR": "SEVERE", "FATAL": "SEVERE"}
-    return f"{when:%b %d, %Y} {when.hour % 12 or 12}:{when:%M:%S %p} org.x.{name} run\n{words.get(level, level)}: {name}: "
+    return (
+        f"{when:%b %d, %Y} {when.hour % 12 or 12}:{when:%M:%S %p} org.x.{name} run\n{words.get(level, level)}: {name}: "
+    )
 
 
 def _java_chinese(when: datetime, level: str, name: str) -> str:
@@ -120,8 +128,9 @@ HEADS: Mapping[str, Wrap] = {
     "day first": _dated("%d/%m/%Y %H:%M:%S"),
     "short year": _dated("%y-%m-%d %H:%M:%S"),
     "xml": _rehead(
-        lambda when, level, name: f'<log4j:event logger="{name}" timestamp="{when:1772%d0%H%M%S}" level="{level}">\n'
-        "<log4j:message><![CDATA["
+        lambda when, level, name: (
+            f'<log4j:event logger="{name}" timestamp="{when:1772%d0%H%M%S}" level="{level}">\n<log4j:message><![CDATA['
+        )
     ),
     "thread first": _rehead(lambda when, level, name: f"[Thread-7] {when:%Y-%m-%d %H:%M:%S},123 {level} {name}: "),
     "pid first": _rehead(lambda when, level, name: f"4711 {when:%Y-%m-%d %H:%M:%S},123 {level} {name}: "),

@@ -85,6 +85,6 @@ def table_of(graded: Iterable[tuple[Case, Diagnosis]]) -> str:
         ("healthy" if case.fine else "failed", case.grade(verdict), str(verdict.confidence or "-"))
         for case, verdict in graded
     )
-    return "\n".join(f"{kind:8} {grade:10} {sure:7} {number:4}" for (kind, grade, sure), number in sorted(counts.items()))
-
-
+    return "\n".join(
+        f"{kind:8} {grade:10} {sure:7} {number:4}" for (kind, grade, sure), number in sorted(counts.items())
+    )

@@ -28,9 +28,7 @@ def in_a_failed_job(example: str, count: int) -> Mapping[str, str]:
 def examples() -> dict[str, Mapping[str, str]]:
     """Each example of the catalogue, at the end of a job in Spark's own form."""
     named = [(name, number) for name in _OF_FAILURES for number in range(len(ALL[name].examples))]
-    return {
-        f"{name} {number}": in_a_failed_job(ALL[name].examples[number], ALL[name].count) for name, number in named
-    }
+    return {f"{name} {number}": in_a_failed_job(ALL[name].examples[number], ALL[name].count) for name, number in named}
 
 
 def changed(logs: Mapping[str, Mapping[str, str]], wrap: Wrap) -> dict[str, str]:

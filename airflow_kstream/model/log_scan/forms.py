@@ -1,7 +1,7 @@
 """The form of a log: what others put around its lines, and what begins its records.
 
-Containers' runtimes, kubectl, syslog, Airflow, grep and loggers of JSON wrap each line. What they put around it is told
-by the log's beginning and taken away before the scan, so that a line means the same in each of them; the number of
+Containers' runtimes, kubectl, syslog, Airflow, grep and loggers of JSON wrap each line. The log's beginning tells what
+they put around it. That is taken away before the scan, so that a line means the same in each of them; the number of
 lines stays. What has a moment of its own keeps that; other lines have the envelope's, if it has one. A log without any
 envelope costs a look at its beginning.
 """
@@ -30,7 +30,8 @@ _STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d)"
 # What belongs to the record above it, or is one without a head.
 _BARE = (
-    r"\t|#011| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
+    r"\t|#011| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S"
+    r"|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
     r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
     r"|requirement failed: |Error: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
 )
@@ -47,7 +48,7 @@ _DATED = {
 # Around each line, whatever it is.
 _CONSTANT = {
     "kubectl": r"\[pod/[^\]\n]+\] ?",
-    "stern": r"[\w.-]+ › [\w.-]+ (?:│ )?",
+    "stern": "[\\w.-]+ \u203a [\\w.-]+ (?:\u2502 )?",
     "xml": r"[ \t]*<(?:log4j:)?(?:message|throwable|Message|Throwable)><!\[CDATA\[",
 }
 # Looks like other things, too: it is one only where most lines have it, and some have their head behind it.
@@ -62,12 +63,14 @@ _MOST = 0.6
 # A writer hands on the lines of another program if so many of its lines have heads of their own.
 _HANDED_ON = 0.2
 # Before the moment of a record: a thread, a process, an application.
-_BEFORE = r"(?:\[[^\]\n]{1,100}\]|\([^)\n]{1,80}\)|\d{1,7}|(?:application|container|attempt)_\w+|[A-Za-z][\w-]*-\d+)[ :|-]+"
+_BEFORE = (
+    r"(?:\[[^\]\n]{1,100}\]|\([^)\n]{1,80}\)|\d{1,7}|(?:application|container|attempt)_\w+|[A-Za-z][\w-]*-\d+)[ :|-]+"
+)
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _ANSI_TEXT = re.compile(_ANSI.pattern.decode())
 _JSON = re.compile(rb'^[ \t]*\{ ?"(?!ts":")[^\n]*\}[ \t\r]*$', re.M)
 _SPARK_JSON = re.compile(rb'^\{"ts":"', re.M)
-_GLOG = re.compile(r"^([IWEF])((?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d+)".encode(), re.M)
+_GLOG = re.compile(rb"^([IWEF])((?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d+)", re.M)
 _GLOG_LEVELS = {b"I": b"INFO", b"W": b"WARN", b"E": b"ERROR", b"F": b"FATAL"}
 _MESSAGES = ("event", "log", "message", "msg", "@message", "textPayload")
 _MOMENTS = ("timestamp", "@timestamp", "time", "ts", "asctime", "date", "eventTime")
@@ -82,7 +85,7 @@ Layer = Callable[[bytes], bytes]
 
 @dataclass(frozen=True)
 class Form:
-    """What is taken off each block of whole lines, in this order, and what begins a record then."""
+    """The layers that are taken off each block of whole lines, in this order, and what begins a record then."""
 
     layers: tuple[Layer, ...]
     heads: re.Pattern[bytes]
@@ -159,7 +162,9 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
 def _with_handed_on(envelope: str, inner: bytes, sample: bytes, heads: re.Pattern[bytes]) -> bytes:
     """Return the regex of an envelope around lines that it may be taken off from."""
     plain = envelope.replace("?P<writer>", "?:").encode()
-    seen = [(found.groupdict().get("writer", b""), found.end()) for found in _compiled(envelope.encode()).finditer(sample)]
+    seen = [
+        (found.groupdict().get("writer", b""), found.end()) for found in _compiled(envelope.encode()).finditer(sample)
+    ]
     writers = _handed_on((writer, heads.match(sample, end) is not None) for writer, end in seen)
     known = envelope.encode().partition(b"(?P<writer>")
     if not writers:

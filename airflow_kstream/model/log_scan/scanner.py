@@ -31,8 +31,8 @@ _LARGEST_BLOCK = 64 << 20
 class Scanner:
     """The patterns of a catalogue, compiled once; it scans any number of logs.
 
-    `heads` matches a line that begins a record with its moment, at its beginning. A hit of a pattern named in `titles` begins a new
-    section with that line as its title.
+    `heads` matches a line that begins a record with its moment, at its beginning. A hit of a pattern named in `titles`
+    begins a new section with that line as its title.
     """
 
     def __init__(

@@ -43,11 +43,14 @@ _WEEKDAY = r"[A-Z][a-z]{2}"
 _FORMS = (
     rf"(?P<year>\d{{4}})[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)(?:[T _]|, ?)(?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
     rf"(?P<year>\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
-    rf"(?P<day>\d{{1,2}})[-/. ](?P<month>{_MONTH}|\d\d)[-/. ](?P<year>\d{{4}})[: ,T] ?(?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
-    rf"(?P<month>{_MONTH}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}),? (?P<clock>\d{{1,2}}:\d\d:\d\d)[ \u202f]?(?P<half>{_HALF})",
+    rf"(?P<day>\d{{1,2}})[-/. ](?P<month>{_MONTH}|\d\d)[-/. ](?P<year>\d{{4}})[: ,T] ?"
+    rf"(?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
+    rf"(?P<month>{_MONTH}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}),? "
+    rf"(?P<clock>\d{{1,2}}:\d\d:\d\d)[ \u202f]?(?P<half>{_HALF})",
     rf"(?P<month>\d{{1,2}}|十一|十二|[一-十])月 (?P<day>\d{{1,2}}), (?P<year>\d{{4}}),? "
     rf"(?P<clock>\d{{1,2}}:\d\d:\d\d) ?(?P<half>{_HALF})",
-    rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日? ?(?P<half>{_HALF}) ?(?P<clock>\d{{1,2}}:\d\d:\d\d)",
+    rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日? ?"
+    rf"(?P<half>{_HALF}) ?(?P<clock>\d{{1,2}}:\d\d:\d\d)",
     rf"{_WEEKDAY} (?P<month>{_MONTH}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK}) (?:[A-Z]{{2,5}} )?(?P<year>\d{{4}})",
     rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d)[ T-](?P<clock>{_CLOCK})(?P<zone>{_ZONE})",
     rf"(?P<month>{_MONTH}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK})",
@@ -62,7 +65,8 @@ _WHEN = re.sub(r"\?P<\w+>", "?:", "|".join(_FORMS)).replace("[一-十]", "(?:" +
 _WHEN = _WHEN.replace(r"[ \u202f]?", "(?: |\u202f)?")
 # The grammar of the beginning, for the scanner, which looks for it in bytes.
 HEAD = (
-    r"(?:\{\"(?:ts|timestamp)\":\"|(?:time|ts|t)=\"?|<(?:log4j:event|Event) [^>\n]{0,200}?[mM]illis=\"|<log4j:event [^>\n]{0,200}?stamp=\""
+    r"(?:\{\"(?:ts|timestamp)\":\"|(?:time|ts|t)=\"?"
+    r"|<(?:log4j:event|Event) [^>\n]{0,200}?[mM]illis=\"|<log4j:event [^>\n]{0,200}?stamp=\""
     rf"|[\[(]?(?:(?:{LEVELS}) *\]?:? *)?[\[(]?)(?:{_WHEN})"
 )
 _HEAD = re.compile(HEAD)

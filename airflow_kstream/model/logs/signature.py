@@ -50,11 +50,12 @@ class SignatureKind(StrEnum):
     SUCCESS = "success"
 
 
-class Relation(StrEnum):
-    """What the line that proves a composition has to do with the lines of its other parts.
+class LineRelation(StrEnum):
+    """The relation of the line that proves a composition to the lines of its other parts.
 
-    AFTER: one of these was before it. YOUNG_TOKEN: its token was made less than a renew interval before. AGED_TOKEN: its
-    token was past its max-lifetime. OF_ANOTHER_APPLICATION: it names an application that is none of its log's.
+    AFTER: one of these was before it. YOUNG_TOKEN: its token was made less than a renew interval before.
+    AGED_TOKEN: its token was past its max-lifetime. OF_ANOTHER_APPLICATION: it names an application that is none of its
+    log's.
     """
 
     AFTER = "after"
@@ -113,7 +114,7 @@ class Signature:
     none_of: tuple[SignatureId, ...] = ()
     within_lines: int | None = None
     not_across: tuple[SignatureId, ...] = ()
-    relation: Relation | None = None
+    relation: LineRelation | None = None
     told_by: tuple[SignatureId, ...] = ()
     means: Prose = ""
     remedy: Prose = ""

@@ -1,4 +1,4 @@
-"""What lines say of each other: numbers, dates and applications of two of them, and the values that a remedy needs.
+"""Lines that are compared: by the numbers, dates and applications in two of them; and the values that a remedy needs.
 
 A signature that consists of others names the relation in which their lines have to be; without it they only have to be
 there.
@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.logs.diagnosis import Mark
 from airflow_kstream.model.logs.log_line import head_of
-from airflow_kstream.model.logs.signature import Relation, Signature
+from airflow_kstream.model.logs.signature import LineRelation, Signature
 
 # Hadoop's default of dfs.namenode.delegation.token.renew-interval: a younger token has not ended by itself.
 _RENEW_INTERVAL = timedelta(days=1)
@@ -65,15 +65,15 @@ def _of_another_application(mark: Mark, others: Sequence[Mark]) -> bool:
     return bool(named and own) and not named & own
 
 
-_RELATIONS: Mapping[Relation, Related] = {
-    Relation.AFTER: _after,
-    Relation.YOUNG_TOKEN: _young_token,
-    Relation.AGED_TOKEN: _aged_token,
-    Relation.OF_ANOTHER_APPLICATION: _of_another_application,
+_RELATIONS: Mapping[LineRelation, Related] = {
+    LineRelation.AFTER: _after,
+    LineRelation.YOUNG_TOKEN: _young_token,
+    LineRelation.AGED_TOKEN: _aged_token,
+    LineRelation.OF_ANOTHER_APPLICATION: _of_another_application,
 }
 
 
-def related(relation: Relation | None, marks: Iterable[Mark], others: Sequence[Mark]) -> tuple[Mark, ...]:
+def related(relation: LineRelation | None, marks: Iterable[Mark], others: Sequence[Mark]) -> tuple[Mark, ...]:
     """Return the marks that are in this relation to the others; all of them if there is none to be in."""
     if relation is None:
         return tuple(marks)

@@ -35,8 +35,8 @@ TROUBLE = (
     # What programs that a job starts print to stderr.
     LinePattern(
         "~program",
-        r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^Error: |^ERROR: |^error: |^bash: |^/bin/\w+: |: command not found"
-        r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: ",
+        r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^Error: |^ERROR: |^error: |^bash: |^/bin/\w+: "
+        r"|: command not found|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: ",
         _FIRST,
         _LAST,
     ),
@@ -44,7 +44,8 @@ TROUBLE = (
 _ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE, _SMALL, _RAISED, _PROGRAM = TROUBLE
 # By their severity, the worst first.
 _SEVERITIES = {
-    _ERROR: 0, _SMALL: 0, _PRINTED: 0, _PROGRAM: 0, _EXCEPTION: 1, _RAISED: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2,
+    _ERROR: 0, _SMALL: 0, _PRINTED: 0, _PROGRAM: 0,
+    _EXCEPTION: 1, _RAISED: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2,
 }  # fmt: skip
 # An exception says more than the line that was logged with it.
 _TELLING = {_EXCEPTION, _RAISED, _PRINTED, _PROGRAM, _REQUIREMENT, _TRACEBACK}
@@ -57,7 +58,9 @@ _PRINTED_AFTER = {
 # An exception after which nothing came is where it ended, whatever the level of its record. In lines, without heads.
 _LINES_WENT_ON = 10
 _RAISES = {_RAISED, _REQUIREMENT, _TRACEBACK}
-_ENDING = re.compile(r"[Ss]hut(?:ting)? ?down|Invoking stop|[Ss]topp(?:ed|ing)|Deleting directory|SHUTDOWN_MSG|[Ee]xiting")
+_ENDING = re.compile(
+    r"[Ss]hut(?:ting)? ?down|Invoking stop|[Ss]topp(?:ed|ing)|Deleting directory|SHUTDOWN_MSG|[Ee]xiting"
+)
 # A consequence may be logged with the unknown error behind it, and a fact is not a trouble.
 _EXPLAINS = {SignatureKind.CAUSE, SignatureKind.NOISE, SignatureKind.SUCCESS}
 # Frames tell where, not what.
@@ -118,7 +121,7 @@ def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[st
 
 
 def _went_on(written: WrittenSection, mark: Mark) -> bool:
-    """Return whether its writer worked on after the line: what it does as it ends is no work."""
+    """Return whether its writer worked on after the line. The words of an end do not count."""
     section = written.section
     if not section.tail:
         return section.at_line + section.lines > mark.line + _LINES_WENT_ON
