@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.log import logging_processors
 
+from airflow_kstream.model.logs.diagnosis import DiagnosisOutcome
 from airflow_kstream.notifications.triage import TriageNotifier, application_in
 from airflow_kstream.operators.triage import LogTriageOperator
-from tests.simulated.logs import died, driver, failing
+from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 
 FULL = driver(failing("10:00:00", "failed", "java.io.IOException: No space left on device"), died("10:00:01"))
 STRANGE = driver(failing("10:00:00", "failed", "LedgerException: entry 4711"), died("10:00:01"))
@@ -89,3 +91,52 @@ def test_a_cluster_that_is_away_keeps_the_failure_as_it_was(
         TriageNotifier(cluster_conn_id="away").notify(given)
     assert given["ti"] == {}
     assert "No triage of application_17_0042" in caplog.text
+
+
+# Of tasks, of components on a terminal and in a file, and with the format that Airflow 2 had.
+FORMS = {
+    "task": {"json_output": True},
+    "terminal": {"json_output": False, "colors": True},
+    "file": {"json_output": False, "colors": False},
+    "format": {
+        "json_output": False,
+        "colors": False,
+        "log_format": "[%(asctime)s] {%(filename)s:%(lineno)d} %(levelname)s - %(message)s",
+    },
+}
+
+
+class LedgerError(Exception):
+    """An error that no signature knows."""
+
+
+def written(form: str, level: str, event: str, error: Exception | None = None) -> str:
+    """What Airflow's own processors make of an event."""
+    fields: Any = {"event": event, "logger": "task", **({"exc_info": error} if error else {})}
+    for process in logging_processors(**FORMS[form]):
+        fields = process(None, level, fields)
+    return f"{fields if isinstance(fields, str) else fields.decode()}\n"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_driver_whose_lines_airflow_logs_is_judged_as_without_it(form: str) -> None:
+    logged = "".join(written(form, "info", each.strip()) for each in FULL.splitlines())
+    plain = diagnosed({DRIVER: FULL})
+    verdict = diagnosed({"attempt=1.log": logged})
+    assert (verdict.cause, verdict.confidence) == (plain.cause, plain.confidence) == ("disk-full", "high")
+    assert verdict.evidence is not None
+    assert plain.evidence is not None
+    assert verdict.evidence.when == plain.evidence.when
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_error_of_a_task_is_shown_with_its_words(form: str) -> None:
+    polled = written(form, "info", "Polling the billing service")
+    verdict = diagnosed(
+        {"attempt=1.log": polled + written(form, "error", "Task failed", LedgerError("month 2026-02 is closed"))}
+    )
+    assert verdict.outcome is DiagnosisOutcome.UNKNOWN
+    assert "month 2026-02 is closed" in verdict.templates[0].first.text
+    assert verdict.templates[0].first.when
+    warned = polled + written(form, "warning", "billing is slow")
+    assert diagnosed({"attempt=1.log": warned}).outcome is DiagnosisOutcome.FINE
