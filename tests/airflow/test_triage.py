@@ -94,7 +94,7 @@ def test_a_cluster_that_is_away_keeps_the_failure_as_it_was(
 
 
 # Of tasks, of components on a terminal and in a file, and with the format that Airflow 2 had.
-FORMS = {
+FORMS: dict[str, dict[str, Any]] = {
     "task": {"json_output": True},
     "terminal": {"json_output": False, "colors": True},
     "file": {"json_output": False, "colors": False},

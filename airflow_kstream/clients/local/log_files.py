@@ -5,6 +5,7 @@ forks of this process, each of which has what this one has compiled, and a lock 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -40,6 +41,8 @@ _PACKED: tuple[tuple[bytes, Callable[[Path], io.BufferedIOBase]], ...] = (
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
 )
+# The marks with which Windows begins a text of two bytes a character.
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
@@ -132,7 +135,10 @@ def _blocks(path: Path) -> Iterator[bytes]:
     opener = next((opener for magic, opener in _PACKED if beginning.startswith(magic)), _plain)
     try:
         with opener(path) as file:
-            for number, block in enumerate(iter(partial(file.read, _BLOCK), b"")):
+            blocks = iter(partial(file.read, _BLOCK), b"")
+            if beginning.startswith(_UTF16):
+                blocks = (text.encode() for text in codecs.iterdecode(blocks, "utf-16", errors="replace"))
+            for number, block in enumerate(blocks):
                 if not number and b"\0" in block[:_BEGINNING]:
                     raise InvalidInput("it is not text")
                 yield block

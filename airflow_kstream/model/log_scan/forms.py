@@ -32,6 +32,7 @@ _SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\
 _BARE = (
     r"\t|#011| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S"
     r"|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
+    r"|(?:\w+\.)+[A-Z]\w*: "
     r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
     r"|requirement failed: |Error: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
 )
@@ -69,6 +70,7 @@ _BEFORE = (
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _ANSI_TEXT = re.compile(_ANSI.pattern.decode())
 _JSON = re.compile(rb'^[ \t]*\{ ?"(?!ts":")[^\n]*\}[ \t\r]*$', re.M)
+_DOCKER = rb'\{"log":"(?=INNER)([^"\\\n]*)\\n","stream":"\w+","time":"[^"\n]*"\}\r?$'
 _SPARK_JSON = re.compile(rb'^\{"ts":"', re.M)
 _GLOG = re.compile(rb"^([IWEF])((?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d+)", re.M)
 _GLOG_LEVELS = {b"I": b"INFO", b"W": b"WARN", b"E": b"ERROR", b"F": b"FATAL"}
@@ -129,13 +131,18 @@ def _layer_of(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
         return partial(_ANSI.sub, b"")
     if _JSON.search(sample):
         inner = re.compile(heads.pattern + b"|" + _BARE.encode(), re.M)
-        writers = _json_writers(sample, heads)
-        return partial(_JSON.sub, partial(_of_json, heads, inner, writers))
+        line = partial(_of_json, heads, inner, _json_writers(sample, heads))
+        return partial(_without_json, _compiled(_DOCKER.replace(b"INNER", inner.pattern)), line)
     if _SPARK_JSON.search(sample) and b'\\"' in sample:
         return _unescaped
     if _GLOG.search(sample):
         return partial(_GLOG.sub, _of_glog)
     return _text_layer(sample, heads)
+
+
+def _without_json(docker: re.Pattern[bytes], line: Callable[[re.Match[bytes]], bytes], block: bytes) -> bytes:
+    # Most lines of docker hold nothing that Python has to look at.
+    return _JSON.sub(line, docker.sub(rb"\1", block))
 
 
 def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:

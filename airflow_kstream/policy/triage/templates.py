@@ -35,8 +35,9 @@ TROUBLE = (
     # What programs that a job starts print to stderr.
     LinePattern(
         "~program",
-        r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^Error: |^ERROR: |^error: |^bash: |^/bin/\w+: "
-        r"|: command not found|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: ",
+        r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^bash: |^/bin/\w+: |: command not found"
+        r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: |^Error: |^ERROR: |^error: |^Error in |^fatal error: "
+        r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed|^Aborted|core dumped|return code [1-9]",
         _FIRST,
         _LAST,
     ),

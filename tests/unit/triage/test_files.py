@@ -53,6 +53,14 @@ def test_a_compressed_log_is_recognised_by_its_bytes(tmp_path: Path, pack: Modul
     assert triage_path(file, own_catalogue()).cause == "disk-full"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_log_that_windows_wrote_is_read(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "stderr"
+    file.write_bytes(LOG.encode(encoding))
+    verdict = triage_path(file, own_catalogue())
+    assert (verdict.cause, verdict.confidence) == ("disk-full", "high")
+
+
 def test_a_folder_is_one_application(folder: Path) -> None:
     verdict = triage_path(folder, own_catalogue())
     assert verdict.evidence is not None

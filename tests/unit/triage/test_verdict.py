@@ -325,7 +325,15 @@ def test_an_exception_that_is_only_quoted_needs_no_look(quoted: str) -> None:
     assert diagnosed({"attempt=1.log": HEALTHY[quoted]}).outcome is DiagnosisOutcome.FINE
 
 
-PROGRAMS = ["kinit: no such thing while renewing", "Error: nothing to run", "/bin/sh: spark3-submit: not there"]
+PROGRAMS = [
+    "panic: runtime error: index out of range",
+    "Segmentation fault (core dumped)",
+    "Command ended with return code 1",
+    "Error in library(foo) : there is none",
+    "kinit: no such thing while renewing",
+    "Error: nothing to run",
+    "/bin/sh: spark3-submit: not there",
+]
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
