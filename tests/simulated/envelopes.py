@@ -55,6 +55,14 @@ ENVELOPES: Mapping[str, Wrap] = {
     "grep -n": each_line(lambda number, line: f"{number + 1}:{line}"),
     "grep -Hn": each_line(lambda number, line: f"logs/driver.log:{number + 1}:{line}"),
     "grep -H": each_line(lambda _, line: f"driver.log:{line}"),
+    "cat -n": each_line(lambda number, line: f"{number + 1:6}\t{line}"),
+    "less -N": each_line(lambda number, line: f"{number + 1:7} {line}"),
+    "jenkins": each_line(lambda number, line: f"[{_at(number)}] {line}"),
+    "gitlab": each_line(lambda number, line: f"{_at(number)} 01O {line}"),
+    "fluentd": each_line(
+        lambda number, line: f"2026-03-01 10:00:00.000000000 +0000 spark.driver: {_docker(number, line)}"
+    ),
+    "journald": each_line(lambda number, line: f"2026-03-01T10:00:{number // 10 % 60:02}+0000 nm7 spark[4711]: {line}"),
     "quoted": each_line(lambda _, line: f"> {line}"),
     "indented": each_line(lambda _, line: f"    {line}"),
     "airflow 1.10": each_line(

@@ -56,6 +56,13 @@ def test_the_head_of_a_record_changes_no_verdict(head: str) -> None:
     assert changed(examples(), HEADS[head]) == {}
 
 
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_the_last_line_of_a_traceback_is_shown_in_any_form(envelope: str) -> None:
+    (case,) = (case for case in all_cases() if case.name == "raw-traceback")
+    verdict = diagnosed({file: ENVELOPES[envelope](text) for file, text in case.logs.items()})
+    assert case.is_helped_by(verdict), verdict.templates
+
+
 def test_a_failure_in_any_form_is_never_all_clear() -> None:
     failed = "26/03/01 10:00:00 INFO Job: begins\n26/03/01 10:00:01 ERROR Job: month 2026-02 is closed\n"
     for wrap in (*ENVELOPES.values(), *HEADS.values()):

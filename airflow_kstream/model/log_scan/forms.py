@@ -44,21 +44,23 @@ _DATED = {
     "structlog": rf"\[?{_ISO}\]? \[(?:trace|debug|info|warning|error|critical|exception) *\] ",
     "cri": rf"{_ISO} (?:stdout|stderr) [FP] ",
     "syslog": rf"{_SYSLOG} [\w.-]+ (?:[\w./@-]+(?:\[\d+\])?:|[\w./-]+ (?:\d+|-) \S+ -) ",
-    "timestamps": rf"{_STRICT} ",
+    "timestamps": rf"\[?{_STRICT}\]? (?:\d\d[OE][ +]?)?",
 }
 # Around each line, whatever it is.
 _CONSTANT = {
     "kubectl": r"\[pod/[^\]\n]+\] ?",
     "stern": "[\\w.-]+ \u203a [\\w.-]+ (?:\u2502 )?",
+    "fluentd": rf"{_ISO} [\w.*-]+:[ \t](?=\{{\")",
     "xml": r"[ \t]*<(?:log4j:)?(?:message|throwable|Message|Throwable)><!\[CDATA\[",
 }
 # Looks like other things, too: it is one only where most lines have it, and some have their head behind it.
 _MOSTLY = {
+    "numbered": r"[ \t]*\d{1,9}(?:\t| +)",
     "grep": r"(?:[\w./+=@-]{0,200}[A-Za-z_][\w./+=@-]{0,60}[:-](?:\d{1,9}[:-])?|\d{1,9}[:-])",
     "compose": r"[\w.-]+ *\| ",
     "pod": r"[\w.-]+-[\w.-]+ [\w.-]+ ",
     "quoted": r"(?:> ?)+",
-    "indented": r"[ \t]{1,12}",
+    "indented": r"[ \t]{INDENT}",
 }
 _MOST = 0.6
 # A writer hands on the lines of another program if so many of its lines have heads of their own.
@@ -157,7 +159,8 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
     if 5 * sum(heads.match(line) is not None for line in lines) > len(lines):
         # Its records begin at the beginnings of lines.
         return None
-    for envelope in _MOSTLY.values():
+    indent = str(min((len(line) - len(line.lstrip()) for line in lines), default=0) or 1)
+    for envelope in (each.replace("INDENT", indent) for each in _MOSTLY.values()):
         regex = re.compile(b"(?!" + heads.pattern + b")" + envelope.encode())
         wrapped = [found for line in lines if (found := regex.match(line))]
         if len(wrapped) >= _MOST * len(lines) and any(heads.match(found.string, found.end()) for found in wrapped):

@@ -21,7 +21,13 @@ TROUBLE = (
     # What a program prints as it ends, without a logger; and errors of loggers that write JSON.
     LinePattern("~printed", r'^Exception in thread "|^\{[^\n]*"level": ?"(?:error|critical)"', _FIRST, _LAST),
     LinePattern("~requirement", r"^(?:[\w.$]+: )?requirement failed: ", _FIRST, _LAST),
-    LinePattern("~traceback", r"^Traceback \(most recent call last\)", _FIRST, _LAST, closing=r"[^ \t\r]"),
+    LinePattern(
+        "~traceback",
+        r"^Traceback \(most recent call last\)",
+        _FIRST,
+        _LAST,
+        closing=r"(?:\w+\.)*[A-Z]\w*(?:: |\r?$)|(?:\w+\.)+\w+: ",
+    ),
     # Python prints these above tracebacks that nobody waits for.
     LinePattern("~aside", r"^Exception ignored in|^--- Logging error ---", _FIRST, _LAST),
     # Levels of loggers that write them in small letters, or in Chinese.
