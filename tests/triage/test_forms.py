@@ -63,6 +63,13 @@ def test_the_last_line_of_a_traceback_is_shown_in_any_form(envelope: str) -> Non
     assert case.is_helped_by(verdict), verdict.templates
 
 
+def test_airflow_may_say_much_before_the_first_line_of_a_driver() -> None:
+    said = "[2026-03-01T09:00:00.123+0000] {dagbag.py:588} INFO - Filling up the DagBag\n" * 400
+    plain = in_a_failed_job("java.io.IOException: No space left on device", 1)[DRIVER]
+    verdict = diagnosed({"attempt=1.log": said + ENVELOPES["airflow 2.10"](plain)})
+    assert (verdict.cause, verdict.confidence) == ("disk-full", "high")
+
+
 def test_a_failure_in_any_form_is_never_all_clear() -> None:
     failed = "26/03/01 10:00:00 INFO Job: begins\n26/03/01 10:00:01 ERROR Job: month 2026-02 is closed\n"
     for wrap in (*ENVELOPES.values(), *HEADS.values()):

@@ -23,7 +23,7 @@ LEVEL_FIRST = (
     r"|\[(?i:error|warn|warning|info|debug|critical|fatal)\]"
 )
 # In bytes: the beginning that tells the form.
-_SAMPLE = 64 << 10
+_SAMPLE = 16 << 10
 _DEPTH = 4
 _ISO = r"\d{4}-\d\d-\d\d[T ,]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 _STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
@@ -120,7 +120,9 @@ def form_of(sample: bytes, heads: re.Pattern[bytes]) -> Form:
         if layer is None:
             break
         layers.append(layer)
-        sample = layer(sample)
+        before, sample = sample, layer(sample)
+        if sample == before:
+            break
     dated = any(heads.match(line) for line in sample.split(b"\n"))
     return Form(tuple(layers), heads if dated else _LEVEL_HEADS)
 
@@ -152,8 +154,10 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
     for envelope in _CONSTANT.values():
         if (regex := _compiled(envelope.encode())).search(sample):
             return partial(regex.sub, b"")
-    for envelope in _DATED.values():
-        if _compiled(envelope.encode() + b"(?=" + inner + b")").search(sample):
+    for name, envelope in _DATED.items():
+        # Airflow says much before the first line of a program that it starts.
+        follows = b"" if name == "airflow" else b"(?=" + inner + b")"
+        if _compiled(envelope.encode() + follows).search(sample):
             return partial(_compiled(_with_handed_on(envelope, inner, sample, heads)).sub, b"")
     lines = [line for line in sample.split(b"\n") if line.strip()]
     if 5 * sum(heads.match(line) is not None for line in lines) > len(lines):
