@@ -1,0 +1,99 @@
+"""What a JobManager says of its job: TaskManagers, vertices, checkpoints, and whether they survive the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True)
+class FlinkOverview:
+    """TaskManagers and jobs of a JobManager. `running` also counts jobs that restart, or wait for TaskManagers."""
+
+    version: str
+    taskmanagers: int
+    slots: int
+    free_slots: int
+    running: int
+
+    @property
+    def starves(self) -> bool:
+        """Return True if a job counts as running that no process runs."""
+        return self.running > 0 and self.taskmanagers == 0
+
+
+@dataclass(frozen=True)
+class FlinkVertex:
+    """A part of the job's graph. `read` and `written` count records that passed between vertices since its last start.
+
+    They are None while the JobManager has not heard from each task. A job whose operators are chained into one vertex
+    reads and writes 0, whatever passes through it.
+    """
+
+    id: str
+    name: str
+    status: str
+    parallelism: int
+    read: int | None
+    written: int | None
+
+
+@dataclass(frozen=True)
+class FlinkJob:
+    id: str
+    name: str
+    state: str
+    vertices: tuple[FlinkVertex, ...]
+
+
+@dataclass(frozen=True)
+class FlinkCheckpoint:
+    """A completed checkpoint or savepoint. `at` is when it was triggered, or restored, by the JobManager's clock.
+
+    `path` is None where it lies nowhere outside of the JobManager.
+    """
+
+    number: int
+    at: datetime
+    path: str | None
+    is_savepoint: bool
+
+
+@dataclass(frozen=True)
+class FlinkCheckpoints:
+    """Checkpoints since the JobManager's start; `restored` grows with each restart of the job inside Flink.
+
+    `failed` also counts those that were triggered while tasks were still being deployed: healthy jobs have some.
+    """
+
+    completed: int
+    failed: int
+    in_progress: int
+    restored: int
+    newest: FlinkCheckpoint | None
+    savepoint: FlinkCheckpoint | None
+    resumed_from: FlinkCheckpoint | None
+    last_failure: str | None
+
+
+@dataclass(frozen=True)
+class FlinkCheckpointing:
+    """Settings of a job's checkpoints. `survives` is whether they outlive a job that is cancelled.
+
+    `interval` is None for a job that makes none by itself.
+    """
+
+    interval: timedelta | None
+    timeout: timedelta
+    pause: timedelta
+    tolerable: int
+    survives: bool
+
+
+@dataclass(frozen=True)
+class FlinkFailure:
+    """The failure that restarted or ended the job last. `task` is None where no task is named."""
+
+    at: datetime
+    exception: str
+    task: str | None
