@@ -9,6 +9,7 @@ from functools import partial
 
 from airflow_kstream.minicluster import (
     class_archive,
+    flink,
     hadoop_conf,
     hdfs,
     jars,
@@ -18,7 +19,7 @@ from airflow_kstream.minicluster import (
     tls,
     zookeeper,
 )
-from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.config import FLINKS, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of, port_names
 from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.minicluster.java import environment
@@ -119,6 +120,25 @@ def _make_active(site: Site) -> None:
     hdfs.administer(site, "-transitionToActive", site.namenodes[0])
 
 
+def _fetch_flink(feature: Feature, _: Site) -> None:
+    jars.flink_jars(feature)
+    jars.flink_connector_jars(feature)
+
+
+def _flink(feature: Feature) -> tuple[Preparation, Preparation]:
+    fetched = f"{feature}-jars"
+    cached = partial(jars.are_cached, str(feature), f"{feature}-kafka")
+    return (
+        Preparation(fetched, (), partial(_fetch_flink, feature), feature, cached),
+        Preparation(
+            f"{feature}-on-hdfs",
+            ("hadoop-jars", "directories", *DATANODES, fetched),
+            lambda site: flink.put_on_hdfs(site, feature),
+            feature,
+        ),
+    )
+
+
 _SERVING = ("directories", "nn2", *DATANODES, "resourcemanager", "rm1", "rm2", "nodemanager", "kafka")
 _PREPARATIONS = (
     Preparation("hadoop-jars", (), _fetch_hadoop, is_done=lambda: jars.are_cached("hadoop", "native")),
@@ -132,6 +152,7 @@ _PREPARATIONS = (
         "httpfs-jars", (), lambda _: jars.httpfs_jars(), Feature.HTTPFS, is_done=lambda: jars.are_cached("httpfs")
     ),
     Preparation("kms-jars", (), lambda _: jars.kms_jars(), Feature.KMS, is_done=lambda: jars.are_cached("kms")),
+    *(row for feature in FLINKS for row in _flink(feature)),
     Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),
     Preparation("spark-classes", (), spark_classes.archive, is_done=spark_classes.is_archived),
     Preparation("hadoop-classes", _SERVING, _archive_hadoop, is_done=lambda: class_archive.is_there("hadoop")),

@@ -14,10 +14,13 @@ from airflow_kstream.model.errors import InvalidInput
 class Feature(StrEnum):
     """A feature beyond the basics: a KDC, one NameNode, DataNodes, a ResourceManager and a NodeManager.
 
-    `ha` is a second NameNode; `kms` is a server for the keys of encryption zones; `rm-ha` is a second ResourceManager,
+    `flink` is Flink 1.20 on HDFS, and `flink-2` one of the next major version, for jobs in application mode; `ha` is a
+    second NameNode; `kms` is a server for the keys of encryption zones; `rm-ha` is a second ResourceManager,
     with ZooKeeper; `tls` is HTTPS, and no HTTP, on all web servers.
     """
 
+    FLINK = "flink"
+    FLINK_2 = "flink-2"
     HA = "ha"
     HTTPFS = "httpfs"
     KAFKA = "kafka"
@@ -28,6 +31,7 @@ class Feature(StrEnum):
 
 
 DEFAULT_FEATURES = frozenset({Feature.HA, Feature.KAFKA})
+FLINKS = (Feature.FLINK, Feature.FLINK_2)
 # Files of three replicas, and XOR-2-1, the smallest of HDFS's erasure coding policies, need no more.
 MOST_DATANODES = 3
 

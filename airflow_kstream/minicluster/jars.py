@@ -1,7 +1,8 @@
-"""The jars of a minicluster: fetched once by Maven from the POMs beside this file, then kept in the user's cache.
+"""The jars of a minicluster: fetched once from a registry, then kept in the user's cache.
 
-What a POM pins by its version, the file of hashes beside it pins by content: a process that uses these jars compares
-all of them first, those from the cache too.
+What is fetched is written in `poms/`: a POM is for Maven, a file of requirements for pip. What it pins by its version,
+the file of hashes beside it pins by content: a process that uses these jars compares all of them first, those from the
+cache too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.config import FLINKS, Feature
+from airflow_kstream.minicluster.sdists import copy_from_sdist
 from airflow_kstream.minicluster.site import NO_COUNTERS
 from airflow_kstream.minicluster.tools import tool
 from airflow_kstream.model.errors import MiniclusterError
@@ -53,6 +56,16 @@ def kms_jars() -> Path:
     return _fetched("kms")
 
 
+def flink_jars(feature: Feature) -> Path:
+    """Return the folder with the jars of this Flink's distribution: its `lib`, without SQL."""
+    return _fetched(str(feature))
+
+
+def flink_connector_jars(feature: Feature) -> tuple[Path, ...]:
+    """Return the jars that a job of this Flink needs to read from and write to Kafka."""
+    return tuple(sorted(_fetched(f"{feature}-kafka").glob("*.jar")))
+
+
 def native_library() -> Path:
     """Return the folder with libhadoop.so. Raises MiniclusterError: when there is none for this processor."""
     jar = next(_fetched("native").glob("*.jar"))
@@ -70,6 +83,7 @@ def cache_folder() -> Path:
 def tools_of_a_download(features: Collection[Feature]) -> tuple[str, ...]:
     """Return the programs that are needed while something has to be downloaded."""
     of_features = [str(feature) for feature in (Feature.HTTPFS, Feature.KMS) if feature in features]
+    of_features += [f"{feature}-kafka" for feature in FLINKS if feature in features]
     poms = ["hadoop", "native", "kafka", "spark_kafka", *of_features]
     return () if are_cached(*poms) else ("mvn",)
 
@@ -119,19 +133,28 @@ def _fetched(pom: str) -> Path:
 
 def folder_of(pom: str) -> Path:
     """Return the folder of this POM's jars once they are downloaded."""
-    digest = hashlib.sha256((files(__package__) / "poms" / f"{pom}.xml").read_bytes()).hexdigest()
+    digest = hashlib.sha256(_recipe(pom).read_bytes()).hexdigest()
     return cache_folder() / f"{pom}-{digest[:12]}"
+
+
+def _recipe(pom: str) -> Traversable:
+    requirements = files(__package__) / "poms" / f"{pom}.txt"
+    return requirements if requirements.is_file() else files(__package__) / "poms" / f"{pom}.xml"
 
 
 def _fetch(pom: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{pom}-") as scratch:
-        _copy_dependencies(pom, Path(scratch) / "jars")
+        if _recipe(pom).name.endswith(".txt"):
+            with as_file(_recipe(pom)) as requirements:
+                copy_from_sdist(requirements, frozenset(pinned(pom)), Path(scratch) / "jars")
+        else:
+            _copy_dependencies(pom, Path(scratch) / "jars")
         keep(Path(scratch) / "jars", folder, pom)
 
 
 def _copy_dependencies(pom: str, destination: Path) -> None:
-    with as_file(files(__package__) / "poms" / f"{pom}.xml") as file:
+    with as_file(_recipe(pom)) as file:
         command = [tool("mvn"), "-q", "-B", "-f", str(file), "dependency:copy-dependencies"]
         done = subprocess.run(
             [*command, f"-DoutputDirectory={destination}", "-DincludeScope=runtime"],

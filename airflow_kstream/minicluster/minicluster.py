@@ -10,11 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_kstream.minicluster import hdfs, jars, record, yarn
+from airflow_kstream.minicluster import flink, hdfs, jars, record, yarn
 from airflow_kstream.minicluster.answers import not_serving, patiently
 from airflow_kstream.minicluster.bringup import begin, processes, start, steps
 from airflow_kstream.minicluster.clients import client_environment, spark_conf
-from airflow_kstream.minicluster.config import MiniclusterConfig
+from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.processes import Identity, end
@@ -162,6 +162,14 @@ class Minicluster:
     def spark_conf(self) -> dict[str, str]:
         """Return the confs that a Spark job on this minicluster needs; a real cluster needs none of them."""
         return spark_conf(self._site)
+
+    def flink_conf(self, feature: Feature = Feature.FLINK) -> dict[str, str]:
+        """Return the settings that a job of this Flink needs on this minicluster; a real cluster needs none of them."""
+        return flink.conf(self._site, feature)
+
+    def flink_command(self, conf_dir: Path, log: Path, feature: Feature = Feature.FLINK) -> list[str]:
+        """Return the command line of Flink's client, for `client_env`: an action follows, and it logs to `log`."""
+        return flink.command(self._site, feature, conf_dir, log)
 
     def connection(self, name: str = "streamer") -> dict[str, Any]:
         """Return the fields of a connection to this minicluster as one of its principals."""

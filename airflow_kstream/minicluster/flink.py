@@ -1,0 +1,78 @@
+"""Flink of a minicluster: its jars on HDFS, from where containers get them, and what clients and jobs need here.
+
+It has no daemon: each application brings its JobManager.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow_kstream.minicluster import hdfs
+from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.jars import flink_jars, hadoop_jars, native_library
+from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster.site import NAMESERVICE, Site
+from airflow_kstream.minicluster.tools import java_home
+
+_MAIN = "org.apache.flink.client.cli.CliFrontend"
+# Since Java 17 Flink's serializers and its closure cleaner need these.
+_OPENED = ("io", "lang", "lang.reflect", "net", "nio", "text", "time", "util", "util.concurrent")
+# Without this file in its configuration's folder a container logs nothing.
+LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.file.ref = FILE
+appender.file.name = FILE
+appender.file.type = File
+appender.file.fileName = ${sys:log.file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %-5p %-60c %x - %m%n
+"""
+
+
+def release(feature: Feature) -> str:
+    """Return the number of this Flink's release."""
+    return next(flink_jars(feature).glob("flink-dist-*.jar")).stem.removeprefix("flink-dist-")
+
+
+def put_on_hdfs(site: Site, feature: Feature) -> None:
+    """Copy the jars to HDFS, readable by all: NodeManagers fetch them as themselves, without a job's tokens."""
+    folder = _lib(feature)
+    for words in (("-mkdir", "-p", folder), ("-put", *map(str, sorted(flink_jars(feature).glob("*.jar"))), folder)):
+        command = [*hadoop(site, site.folders.client_conf, "client"), hdfs.COMMANDS["dfs"], *words]
+        hdfs.with_ticket(site, "hdfs", command, site.folders.client_conf).check()
+
+
+def conf(site: Site, feature: Feature) -> dict[str, str]:
+    """Return the settings that a job of Flink on this minicluster needs; a real cluster needs none of them."""
+    return {
+        "yarn.provided.lib.dirs": f"hdfs://{NAMESERVICE}{_lib(feature)}",
+        # On YARN `localhost` is dropped, and each process listens on all addresses of the host.
+        "rest.bind-address": "127.0.0.1",
+        "jobmanager.bind-host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.host": "127.0.0.1",
+        "env.java.opts.all": " ".join([*site.java_options(), *_opened()]),
+        "jobmanager.memory.process.size": "768m",
+        "taskmanager.memory.process.size": "768m",
+        "taskmanager.memory.managed.size": "32m",
+        "taskmanager.memory.network.min": "32m",
+        "taskmanager.memory.network.max": "32m",
+    }
+
+
+def command(site: Site, feature: Feature, conf_dir: Path, log: Path) -> list[str]:
+    """Return the start of the command line of Flink's client, which logs to that file; its action follows."""
+    logging = [f"-Dlog.file={log}", f"-Dlog4j.configurationFile={(conf_dir / 'log4j.properties').as_uri()}"]
+    java = [str(java_home() / "bin/java"), *site.java_options_outside_yarn(), *_opened(), *logging, "-Xmx256m"]
+    # Its own logging comes before Hadoop's.
+    classpath = os.pathsep.join([f"{flink_jars(feature)}/*", str(site.folders.client_conf), f"{hadoop_jars()}/*"])
+    return [*java, f"-Djava.library.path={native_library()}", "-cp", classpath, _MAIN]
+
+
+def _opened() -> list[str]:
+    return [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED]
+
+
+def _lib(feature: Feature) -> str:
+    return f"/flink/{release(feature)}/lib"
