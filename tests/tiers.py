@@ -101,9 +101,9 @@ SMALL = (
 REAL = (
     Part(
         "real",
-        "whole commands, lives of streams, faults, and shipped DAGs in a running Airflow, on real clusters",
+        "whole commands, lives of streams, faults, shipped DAGs in a running Airflow, and Flink, on real clusters",
         _side_by_side("tests/real"),
-        budget=1740,
+        budget=2040,
     ),
     _SECRETS,
 )
