@@ -16,10 +16,14 @@ from tests.live.bring_up import bring_up
 
 @contextmanager
 def brief_cluster(
-    folder: Path, renewal: timedelta, life: timedelta, features: frozenset[Feature] = frozenset()
+    folder: Path,
+    renewal: timedelta,
+    life: timedelta,
+    features: frozenset[Feature] = frozenset(),
+    realm: str = MiniclusterConfig.realm,
 ) -> Iterator[Minicluster]:
     """Start one, and let this process use its realm; a token must be renewed after `renewal`, and ends after `life`."""
-    up = bring_up(MiniclusterConfig(folder, features, renewal, life))
+    up = bring_up(MiniclusterConfig(folder, features, renewal, life, realm=realm))
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KRB5_CONFIG", str(up.krb5_conf))

@@ -22,7 +22,8 @@ NewRun = Callable[..., FlinkRun]
 @pytest.fixture(scope="package")
 def flinks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     folder, renewal, life = tmp_path_factory.mktemp("flinks"), timedelta(minutes=2), timedelta(hours=1)
-    with brief_cluster(folder, renewal, life, frozenset({*FLINKS, Feature.KAFKA})) as up:
+    # This process may know the realm of another minicluster, too.
+    with brief_cluster(folder, renewal, life, frozenset({*FLINKS, Feature.KAFKA}), "FLINK.TEST") as up:
         yield up
 
 
