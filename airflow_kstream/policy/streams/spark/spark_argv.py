@@ -27,7 +27,7 @@ _READS_BOTH = (4, 0)
 
 
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
-_REDACTION = "spark.redaction.regex"
+_REDACTION, _HADOOP = "spark.redaction.regex", "spark.hadoop."
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
 
@@ -120,7 +120,13 @@ def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     if not unknown:
         return {}
     why = from_kstream("these hold secrets, which their names don't tell Spark")
-    return {_REDACTION: Setting("|".join([pattern, *(f"\\Q{name}\\E" for name in unknown)]), why)}
+    return {_REDACTION: Setting("|".join([pattern, *map(_named, unknown)]), why)}
+
+
+def _named(key: str) -> str:
+    """Return the regex of a name; Spark shows a conf of Hadoop's once more, without its prefix."""
+    of_hadoop = key.removeprefix(_HADOOP)
+    return f"^(\\Q{_HADOOP}\\E)?\\Q{of_hadoop}\\E$" if of_hadoop != key else f"\\Q{key}\\E"
 
 
 def from_spec(why: str = "") -> Origin:

@@ -64,6 +64,10 @@ def test_a_secret_reaches_neither_argv_nor_the_jobs_repr() -> None:
         ({"spark.x": SecretRef("conn:a")}, r"(?i)secret|password|token|access[.]?key|\Qspark.x\E"),
         ({"spark.executorEnv.A": SecretRef("conn:a")}, r"(?i)secret|password|token|access[.]?key|\QA\E"),
         ({"spark.x": SecretRef("conn:a"), "spark.redaction.regex": "(?i)mine"}, r"(?i)mine|\Qspark.x\E"),
+        (
+            {"spark.hadoop.fs.x": SecretRef("conn:a")},
+            r"(?i)secret|password|token|access[.]?key|^(\Qspark.hadoop.\E)?\Qfs.x\E$",
+        ),
         ({"spark.ssl.keyPassword": SecretRef("conn:a")}, None),
         ({"spark.x": "plain"}, None),
     ],
