@@ -32,7 +32,7 @@ from airflow_kstream.supervise.clusters.tokens import cancel_at, mint_at
 from airflow_kstream.supervise.doctor.stream_facts import driver_facts
 from airflow_kstream.supervise.streams.restart.token_pushes import fresh_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand, push_to_driver
-from tests.contract.conftest import Living
+from tests.contract.conftest import APP_NAME, Living
 from tests.live.streams import await_that, cluster, look
 from tests.live.token_pushes import lay, push, why_refused
 from tests.simulated.lying_driver import LyingDriver
@@ -103,6 +103,7 @@ def test_a_driver_shows_what_it_runs_with(session: ClusterSession, living: Livin
     driver = answers[-1]
     assert isinstance(driver, DriverFacts)
     assert driver.properties["spark.yarn.tags"].split(",") == [*living.supervisor.stream.tags(1)]
+    assert driver.properties["spark.app.name"] == APP_NAME
     assert (str(driver.hadoop), "httpclient" in driver.jars) == ("3.5.0", True)
     assert isinstance(driver.conf, EffectiveConf)
     assert driver.conf.duration("ipc.client.connection.maxidletime") == timedelta(seconds=10)
