@@ -262,11 +262,17 @@ def _require_one_pyspark(client: str) -> None:
             versions[name] = metadata.version(name)
     if len({*versions.values()}) > 1:
         pair = " and ".join(f"{name} {version}" for name, version in versions.items())
-        one = " ".join(f"{name}=={versions['pyspark']}" for name in versions)
+        # The newer of the two may have no counterpart yet: pyspark 4.3.0 came without a pyspark-client.
+        both_have = min(versions.values(), key=_in_order)
+        one = " ".join(f"{name}=={both_have}" for name in versions)
         raise InvalidInput(
             f"{pair} are installed, which own the same files: {client} is a mixture of both. Install them again as "
             f"one version: pip install --force-reinstall --no-deps {one}"
         )
+
+
+def _in_order(version: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", version)]
 
 
 def _existing(path: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from inspect import cleandoc
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
@@ -67,9 +68,15 @@ def _said_of(kind: type[Any], name: str) -> Iterator[str]:
     if beside := [said.help for said in getattr(hint, "__metadata__", ()) if isinstance(said, Said)]:
         yield from beside
         return
-    for sentence in _END_OF_SENTENCE.split(" ".join((kind.__doc__ or "").split())):
+    for sentence in _END_OF_SENTENCE.split(_prose(kind)):
         if re.search(rf"`(?:\w+\.)?{name}(?::[^`]*)?`", sentence):
             yield sentence.rstrip(":")
+
+
+def _prose(kind: type[Any]) -> str:
+    """Return a class's docstring in one line, without its examples, which are indented."""
+    paragraphs = cleandoc(kind.__doc__ or "").split("\n\n")
+    return " ".join(" ".join(words.split()) for words in paragraphs if not words.startswith((" ", "Example::")))
 
 
 def _parts(value: object) -> Iterator[dict[str, Any]]:

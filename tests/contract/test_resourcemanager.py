@@ -20,11 +20,14 @@ from airflow_kstream.model.clusters.queue import Queue, Size
 from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.contract.conftest import Living
 from tests.live.sleepers import sleeping
-from tests.live.streams import await_that
+from tests.live.streams import await_that, rate_stream
 from tests.live.token_makers import access_as, fetch, held, identity
 
 QUEUE = "yarn.scheduler.capacity.root.default.state"
@@ -77,6 +80,17 @@ def test_what_lives_of_a_user_is_listed_whatever_its_tags(session: ClusterSessio
         assert app in [found.id for found in session.yarn.running_as(getuser())]
         assert session.yarn.running_as("nobody") == ()
     assert app not in [found.id for found in session.yarn.running_as(getuser())]
+
+
+def test_a_signalled_driver_is_followed_by_another_attempt_if_one_is_left(session: ClusterSession) -> None:
+    """A graceful stop waits no longer then, so that the kill comes before that one works."""
+    spec = rate_stream("twice", TicketCredentials(), checkpoints=())
+    with sleeping(session, "twice", (), **{"max-app-attempts": 2}) as app:
+        first = session.yarn.am_container(app)
+        step = Stop(1, app, "a test", preflight=False)
+        assert SparkEngine().stop_gracefully(session, spec, step, lambda: True) is None
+        assert session.yarn.am_container(app) != first
+        assert session.yarn.application(app).alive
 
 
 def test_its_rpc_takes_the_commands_that_its_rest_takes(session: ClusterSession, minicluster: Minicluster) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
 import airflow_kstream
 from airflow_kstream.monitoring import NAMES
@@ -96,10 +97,10 @@ def test_a_spark_client_is_an_extra_whose_pair_takes_the_same_versions(metadata:
     spark = [word for word in required if "spark" in word]
     assert spark
     assert all(word.endswith("; extra == 'spark'") for word in spark)
-    pair = [word.partition(";")[0].partition(">=") for word in spark if word.startswith("pyspark")]
-    assert [name for name, _, _ in pair] == ["pyspark-client", "pyspark"]
-    # As Airflow's own provider requires of its pyspark-client.
-    assert {version.strip() for _, _, version in pair} == {"4"}
+    pair = {each.name: each.specifier for each in map(Requirement, spark) if each.name.startswith("pyspark")}
+    assert pair.keys() == {"pyspark-client", "pyspark"}
+    # From what Airflow's own provider requires on; and below the first pyspark that came without its pyspark-client.
+    assert {str(versions) for versions in pair.values()} == {"<4.3,>=4"}
 
 
 def test_the_command_line_of_the_wheel_offers_no_development_commands(wheel: Path, tmp_path: Path) -> None:

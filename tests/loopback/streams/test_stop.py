@@ -128,6 +128,9 @@ def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(life: 
             return replace(planned, commits={7: START}) if len(events) == 3 else planned
 
     class Yarn(SimYarn):
+        def am_container(self, application_id: str) -> str:
+            return "container_1"
+
         def signal_driver(self, application_id: str) -> bool:
             events.append("the signal")
             return False
@@ -136,6 +139,28 @@ def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(life: 
     session = session_of(Hdfs(life.clock), Yarn(life.clock))
     SparkEngine().stop_gracefully(session, spec, Stop(1, APP, "a test", preflight=False), lambda: True)
     assert events == [*["a look"] * 3, "the signal"], "its batch was committed before"
+
+
+@pytest.mark.parametrize(("attempts", "waited"), [(1, 60), (2, 5)])
+def test_another_attempt_after_the_sigterm_is_killed_before_it_works(life: Life, attempts: int, waited: int) -> None:
+    """YARN answers the end of a driver with the next attempt, where it has any left."""
+    signals: list[str] = []
+
+    class Yarn(SimYarn):
+        def am_container(self, application_id: str) -> str:
+            return f"container_{attempts if signals else 1}"
+
+        def signal_driver(self, application_id: str) -> bool:
+            signals.append(application_id)
+            return True
+
+    yarn = Yarn(life.clock)
+    app = yarn.start(frozenset({"kstream"})).id
+    spec, began = replace(TICKET_SPEC, checkpoints=()), life.clock.monotonic()
+    step = Stop(1, app, "a test", preflight=False)
+    assert SparkEngine().stop_gracefully(session_of(SimHdfs(life.clock), yarn), spec, step, lambda: True) is None
+    took = life.clock.monotonic() - began
+    assert (took >= waited) if attempts == 1 else (took < waited)
 
 
 STATIC_USER = {

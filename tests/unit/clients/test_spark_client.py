@@ -120,21 +120,32 @@ def installed(folder: Path, **versions: str) -> None:
         (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(about)
 
 
+@pytest.mark.parametrize(
+    ("pyspark", "client", "both"),
+    [("4.1.0", "4.2.0", "4.1.0"), ("4.10.0", "4.9.1", "4.9.1"), ("4.3.0", "4.2.0", "4.2.0")],
+)
 def test_a_pyspark_that_another_package_overwrote_is_refused_with_the_way_out(
-    tmp_path: Path, packages: dict[str, ModuleSpec], monkeypatch: pytest.MonkeyPatch
+    pyspark: str,
+    client: str,
+    both: str,
+    tmp_path: Path,
+    packages: dict[str, ModuleSpec],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    client = executable(tmp_path / "site" / "pyspark" / "bin" / "spark-submit")
+    binary = executable(tmp_path / "site" / "pyspark" / "bin" / "spark-submit")
     packages["pyspark"] = ModuleSpec("pyspark", None, origin=str(tmp_path / "site" / "pyspark" / "__init__.py"))
-    installed(tmp_path / "site", pyspark="4.1.0", pyspark_client="4.2.0")
+    installed(tmp_path / "site", pyspark=pyspark, pyspark_client=client)
     monkeypatch.syspath_prepend(tmp_path / "site")
     with pytest.raises(InvalidInput) as refused:
         find_spark_submit()
-    assert "pyspark 4.1.0 and pyspark-client 4.2.0 are installed, which own the same files" in str(refused.value)
-    assert "--force-reinstall --no-deps pyspark==4.1.0 pyspark-client==4.1.0" in str(refused.value)
+    assert f"pyspark {pyspark} and pyspark-client {client} are installed, which own the same files" in str(
+        refused.value
+    )
+    assert f"--force-reinstall --no-deps pyspark=={both} pyspark-client=={both}" in str(refused.value)
     # The distribution's Spark has nothing to do with them, nor has one that a person names.
     of_the_distribution = executable(tmp_path / "path" / "spark-submit")
     assert find_spark_submit() == of_the_distribution
-    assert find_spark_submit(client) == client
+    assert find_spark_submit(binary) == binary
 
 
 @pytest.mark.parametrize("versions", [{"pyspark": "4.1.0", "pyspark_client": "4.1.0"}, {"pyspark": "4.2.0"}])

@@ -110,3 +110,10 @@ def test_a_field_says_what_it_is_in_the_words_of_its_class() -> None:
     assert "`max_age`" in policy["max_age"]["description"]
     recovery = schema_of(LEASES.type)["properties"]
     assert "Younger files are left alone" in recovery["min_age"]["description"]
+
+
+@pytest.mark.parametrize("kind", [STREAMS, LEASES, TICKETS, TOKENS])
+def test_no_word_of_an_example_stands_in_what_a_field_means(kind: DeclarationKind) -> None:
+    said = [field["description"] for field in schema_of(kind.type)["properties"].values() if "description" in field]
+    assert said
+    assert [words for words in said if "from_yaml" in words or "SecretRef(" in words] == []

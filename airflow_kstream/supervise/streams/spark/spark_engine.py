@@ -8,12 +8,13 @@ Looks into a running Spark application: what its driver's web UI shows of its pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 from airflow_kstream.clients import spark
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
@@ -58,6 +59,8 @@ from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 # Seconds that the list of executors, and one round of dumps, may take.
 _LIST, _ROUND = 10.0, 10.0
 # A round asks so many executors at most, the busiest first.
+# YARN starts a further attempt some seconds after the end of one.
+_ATTEMPT_EVERY = timedelta(seconds=0.5)
 _EXECUTORS = 20
 
 
@@ -214,8 +217,8 @@ class SparkEngine:
             if ended:
                 return StopResult(ended, "its driver stopped at the marker")
         until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
-        if may_go_on() and _signalled(session, step.application):
-            ended = _ended(session, step.application, every, policy.signal_grace)
+        if may_go_on() and (container := _signalled(session, step.application)):
+            ended = _ended_with(session, step.application, container, policy.signal_grace)
             if ended:
                 return StopResult(ended, "SIGTERM ended its driver")
         return None
@@ -302,16 +305,35 @@ def _ended(session: ClusterSession, application: str, every: timedelta, within: 
     return until(ended_application, every, within)
 
 
-def _signalled(session: ClusterSession, application: str) -> bool:
-    """Signal the driver, and tell whether that worked. Whatever the ResourceManager answers, the kill can follow.
+def _ended_with(session: ClusterSession, application: str, container: str, within: timedelta) -> Application | None:
+    """Wait for the application's end, but not beyond its driver's container.
+
+    YARN answers the end of a driver with another attempt, where it has any left: the kill has to come before that one
+    works.
+    """
+
+    def ended_or_followed() -> Application | Literal[False] | None:
+        app = session.yarn.application(application)
+        if not app.alive:
+            return app
+        with suppress(NotFound):
+            return None if session.yarn.am_container(application) == container else False
+        return None
+
+    return until(ended_or_followed, _ATTEMPT_EVERY, within) or None
+
+
+def _signalled(session: ClusterSession, application: str) -> str | None:
+    """Signal the driver, and return its container if that worked. Whatever YARN answers, the kill can follow.
 
     It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404
     before Hadoop 3.3, whose REST has no signals yet (RMWebServices).
     """
     try:
-        return session.yarn.signal_driver(application)
+        container = session.yarn.am_container(application)
+        return container if session.yarn.signal_driver(application) else None
     except (Denied, NotFound, Unavailable):
-        return False
+        return None
 
 
 def _secret_variables(cluster: Cluster, spec: StreamSpec) -> list[str]:
