@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,20 +50,22 @@ def is_file(cluster_name: str) -> bool:
 def spark_defaults(conn_id: str) -> SparkDefaults:
     """Return what a `spark` connection contributes. Raises InvalidInput: when it is missing or not for YARN."""
     # Imported late: Airflow takes seconds, which a command without it need not spend.
-    from airflow_kstream.hooks.cluster import spark_defaults_of
+    with _airflow_to_standard_error():
+        from airflow_kstream.hooks.cluster import spark_defaults_of
 
-    return spark_defaults_of(_connection(conn_id, f"{conn_id} is not an Airflow connection"))
+        return spark_defaults_of(_connection(conn_id, f"{conn_id} is not an Airflow connection"))
 
 
 def _fields(cluster_name: str) -> ConnectionFields:
     if is_file(cluster_name):
         return _from_file(Path(cluster_name))
     # Imported late, as above.
-    from airflow_kstream.hooks.cluster import fields_of
+    with _airflow_to_standard_error():
+        from airflow_kstream.hooks.cluster import fields_of
 
-    return fields_of(
-        _connection(cluster_name, f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection")
-    )
+        return fields_of(
+            _connection(cluster_name, f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection")
+        )
 
 
 def _connection(conn_id: str, otherwise: str) -> Connection:
@@ -75,6 +79,19 @@ def _connection(conn_id: str, otherwise: str) -> Connection:
     except AirflowException as error:
         # Airflow says the same of a database that can't be read.
         raise InvalidInput(f"{otherwise}, or Airflow's database can't be read: {error}") from error
+
+
+@contextmanager
+def _airflow_to_standard_error() -> Iterator[None]:
+    """Let Airflow's loggers, which keep the standard output of their first import, write to standard error for good.
+
+    Else a line of theirs would stand before a command's JSON.
+    """
+    with redirect_stdout(sys.stderr):
+        yield
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stdout:
+            handler.setStream(sys.stderr)
 
 
 @contextmanager

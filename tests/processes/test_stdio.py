@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -98,3 +99,21 @@ def test_an_interrupt_is_reported_in_one_line_and_is_the_end_of_watching(
 def _hear_interrupts() -> None:
     # A child of a background job is born with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_connection_of_airflows_puts_no_line_of_its_loggers_before_the_json(tmp_path: Path) -> None:
+    extra = {
+        "principal": "a@R",
+        "ticket_cache": str(tmp_path / "none"),
+        "resourcemanagers": "http://localhost:1",
+        "namenodes": "http://localhost:2",
+        "default_fs": "hdfs://x",
+        "state_dir": "/kstream",
+        # Airflow warns of one so short.
+        "spark_conf": {"spark.ssl.keyPassword": "s3"},
+    }
+    connection = json.dumps({"conn_type": "kstream", "extra": extra})
+    environment = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_PROD": connection}
+    command = [sys.executable, "-m", "airflow_kstream.cli", "connection", "check", "--cluster", "prod", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert [probe["name"] for probe in json.loads(done.stdout)][:1] == ["resolve"], done.stderr
