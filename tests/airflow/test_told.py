@@ -265,6 +265,24 @@ def test_what_can_not_be_noted_comes_once_though_its_task_defers_again(fleet: Fl
     assert told(fleet) == ["it runs and makes no progress"]
 
 
+def test_what_another_task_of_this_process_tells_right_now_comes_once(fleet: Fleet) -> None:
+    """A task that a person cleared hands nothing on, and its message has not left yet."""
+
+    async def story() -> None:
+        async with Teller(CONNECTION, "orders") as teller:
+            await asyncio.sleep(1)
+            teller.saw([STALLED], EVERYTHING)
+        async with Teller(CONNECTION, "orders") as teller:
+            for _ in range(20):
+                await asyncio.sleep(1)
+                teller.saw([STALLED], EVERYTHING)
+            await asyncio.sleep(MINUTE)
+            assert note_of(fleet, "orders").changes == 1
+
+    fleet.live(story)
+    assert told(fleet) == ["it runs and makes no progress"]
+
+
 def test_an_event_that_has_not_left_is_not_noted_with_one_that_has(fleet: Fleet) -> None:
     async def story() -> None:
         async with Teller(CONNECTION, "orders") as teller:
