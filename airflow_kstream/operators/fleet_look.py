@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -87,7 +87,8 @@ class FleetLookOperator(TellingOperator):
             verdicts, now = Watch(session).round(stream_names(session)), session.hdfs.now()
             looks = {name: look_of(verdict, now) for name, verdict in verdicts.items()}
             _require_seen(looks)
-            late = self._unlooked(looks, now)
+            # Looks are stored with the time of the host that looked, which the NameNode's may differ from by minutes.
+            late = self._unlooked(looks, datetime.now(UTC))
             looks = {name: replace(look, unlooked=late.get(name)) for name, look in looks.items()}
             waiting = self._waiting(session.told, looks, now)
         needed = hands(looks, waiting, now)

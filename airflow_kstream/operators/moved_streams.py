@@ -11,6 +11,7 @@ from airflow.sdk import Variable
 
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.printable import printable_line
 from airflow_kstream.model.streams.event import ToldSubject
 from airflow_kstream.states.tasks import is_watched
 from airflow_kstream.supervise.clusters.told import ToldNotes
@@ -18,6 +19,8 @@ from airflow_kstream.supervise.clusters.told import ToldNotes
 log = logging.getLogger(__name__)
 
 _KEY = "dag_ids"
+# As Airflow has it.
+_LONGEST_ID = 250
 
 
 @dataclass(frozen=True)
@@ -97,4 +100,7 @@ def shown_moved(variable: str) -> dict[str, str]:
     except Exception as error:
         log.warning("Which streams have another DAG than before can't be read: %r", error)
         return {}
-    return {name: str(was) for name, was in moved.items() if is_stream_name(name)} if isinstance(moved, dict) else {}
+    if not isinstance(moved, dict):
+        return {}
+    # Who may edit Variables wrote it, and it becomes a part of a DAG's name.
+    return {name: printable_line(str(was)[:_LONGEST_ID]) for name, was in moved.items() if is_stream_name(name)}

@@ -24,8 +24,8 @@ _WATCHES_ON: Mapping[str, Any] = {
     **argument_of(RETRY_IF_IT_HELPS),
 }
 _NO_SCHEDULE = (
-    "This DAG has no schedule: no run follows one that ended or that somebody marked, and then nobody watches its "
-    'stream. Add to the DAG: `schedule="*/5 * * * *", max_active_runs=1, catchup=False`'
+    "This DAG has no schedule that repeats: no run follows one that ended or that somebody marked, and then nobody "
+    'watches its stream. Add to the DAG: `schedule="*/5 * * * *", max_active_runs=1, catchup=False`'
 )
 
 
@@ -35,9 +35,9 @@ class UnendingOperator(KstreamOperator):
     Its own arguments count. Those of `default_args` don't that would end the watch: `retries`, `retry_delay`,
     `retry_exponential_backoff`, `max_retry_delay`, `execution_timeout`, `depends_on_past`, `wait_for_downstream` and
     `retry_policy`. Since no failure is the last one, `on_failure_callback` is called for each where neither `retries`
-    nor `on_retry_callback` is given. A DAG without a schedule starts no other run after a person marked or deleted
-    one, or after the job ended successfully: a warning where the DAG is parsed, and the DAG's doc, name the line to
-    add.
+    nor `on_retry_callback` is given. A DAG without a schedule that repeats starts no other run after a person marked or
+    deleted one, or after the job ended successfully: a warning where the DAG is parsed, and the DAG's doc, name the
+    line to add.
 
     Example::
 
@@ -57,6 +57,9 @@ class UnendingOperator(KstreamOperator):
     def partial(cls, **kwargs: Any) -> Any:
         """Return the operator for `expand`, as Airflow's own does: it makes no instance where the DAG is parsed."""
         made = super().partial(**{**_WATCHES_ON, **kwargs})
+        if "retries" not in kwargs and not made.kwargs.get("on_retry_callback"):
+            # As above: an instance gets these retries as if its author had given them.
+            made.kwargs["on_retry_callback"] = made.kwargs.get("on_failure_callback") or ()
         _ask_for_schedule(made.kwargs.get("dag"))
         return made
 
@@ -71,8 +74,8 @@ class UnendingOperator(KstreamOperator):
 
 
 def _is_scheduled(dag: Any) -> bool:
-    # Airflow's annotation of it has no None.
-    return dag.schedule is not None
+    # An empty list is one of assets that nothing ever updates.
+    return dag.schedule not in (None, "@once", [], ())
 
 
 def _ask_for_schedule(dag: DAG | None) -> None:

@@ -75,7 +75,12 @@ class Recorder:
     @property
     def round_seconds(self) -> float:
         """Return how long it takes to write each stream's rows again, where nothing changed."""
-        return rewritten_after(len(self._rows) // len(Kind))
+        return rewritten_after(self.streams)
+
+    @property
+    def streams(self) -> int:
+        """Return of how many streams it writes rows."""
+        return len(self._rows) // len(Kind)
 
     def forget(self, subject: Subject) -> None:
         """Forget what was written of a stream: its task may have written something else since."""

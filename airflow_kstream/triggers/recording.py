@@ -30,7 +30,7 @@ class Recording:
         Before it is `recalled` what an earlier triggerer stored, the long row stays: it may know further positions.
         """
         rows = recorder()
-        rounds = Rounds(max(every, rows.round_seconds), begun=True)
+        rounds = Rounds(max(every, rows.round_seconds), begun=True, streams=rows.streams)
         state = state_of(verdict, memory.ledger, replace(self._by, rounds=rounds), now, self._before)
         self._before, epoch = state, state.generation
         rows.saw(self._subject, Kind.VERDICT, RowContent(state.mark, epoch, lambda: row_of(state)))

@@ -115,7 +115,7 @@ def states_of(database: Session, since: timedelta, served: timedelta = MINUTE) -
     found = {}
     for number, (dag, by) in enumerate(rows):
         seen = NOW - (served * number / 1010 if by else since)
-        rounds = Rounds(1010.0 if by else 15.0, begun=by is not None)
+        rounds = Rounds(1010.0 if by else 15.0, begun=by is not None, streams=1010)
         task = TaskIds(dag, "r", "keep", rounds=rounds)
         found[dag] = StreamState("running", "it runs", 1, None, seen, by=task)
     return found
@@ -185,6 +185,28 @@ def test_the_fleets_look_tells_of_a_deferred_stream_that_no_triggerer_serves(fle
     begin, end = (text for _, text in notifiers.told)
     assert begin.startswith("simulated: nobody watches a stream (orders): nobody seems to watch it: its task")
     assert end.startswith("simulated: the stream is watched again (orders), after ")
+
+
+@pytest.mark.parametrize("minutes", [-4, 4])
+def test_a_namenode_whose_clock_differs_makes_no_healthy_stream_unwatched(fleet: Fleet, minutes: int) -> None:
+    """Kerberos allows five minutes; looks are stored by the clock of the host that looked."""
+    fleet.declare("orders", "sales", watch=WatchPolicy(every=timedelta(seconds=30)))
+    runs = Runs(fleet)
+
+    async def story() -> None:
+        await asyncio.sleep(60)
+        fleet.hdfs.now = lambda: fleet.clock.now() + timedelta(minutes=minutes)  # type: ignore[method-assign]
+        for _ in range(4):
+            await asyncio.sleep(5 * 60)
+            assert runs.look() == {}
+
+    fleet.live(story)
+
+
+def test_a_stream_that_looks_hourly_makes_the_others_late_no_later() -> None:
+    states = {"hourly": watched(MINUTE, 3600.0), "orders": watched(10 * MINUTE, 15.0, begun=False)}
+    (late,) = unlooked(states, NOW).items()
+    assert late[0] == "orders"
 
 
 def test_without_a_triggerer_nobody_watches_any_stream(fleet: Fleet) -> None:

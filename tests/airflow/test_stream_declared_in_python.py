@@ -135,6 +135,7 @@ def test_default_arguments_end_no_watch() -> None:
         assert not keep.wait_for_downstream
         assert keep.retry_policy is RETRY_IF_IT_HELPS
     assert alone.on_retry_callback == [print]
+    assert mapped.unmap({"stream": STREAM}).on_retry_callback == [print]
     assert (alone.max_active_tis_per_dag, mapped.max_active_tis_per_dag) == (1, None)
 
 
@@ -147,8 +148,9 @@ def test_the_operators_own_arguments_hold() -> None:
     assert [each.__name__ for each in keep.on_retry_callback] == ["repr"]
 
 
-def test_a_dag_without_a_schedule_names_the_line_to_add_once() -> None:
-    with DAG("orders") as dag:
+@pytest.mark.parametrize("schedule", [None, "@once", []])
+def test_a_dag_without_a_schedule_that_repeats_names_the_line_to_add_once(schedule: Any) -> None:
+    with DAG("orders", schedule=schedule) as dag:
         with pytest.warns(UserWarning, match="no schedule"):
             operator(STREAM)
         SparkStreamOperator.partial(task_id="many", cluster_conn_id="prod").expand(stream=[STREAM])

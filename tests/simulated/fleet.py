@@ -226,7 +226,7 @@ class Fleet:
         for module in (operators, vanished_streams, stream_control):
             yield module, "engine_of", lambda spec, spark=None: self.engine_of(spec)
         yield operators, "foretell", lambda session, stream="": self.foretold
-        for module in (operators, policy_edits, reports, triggers, notifying, polling, expiry):
+        for module in (operators, policy_edits, reports, triggers, notifying, polling, expiry, fleet_look):
             yield module, "datetime", clock
         yield stats, "gauge", lambda name, value, tags=None: self.gauges[name].append(value)
         # Airflow's own loggers bypass pytest's.

@@ -17,10 +17,14 @@ _RESTLESS = {"unknown", "frozen"}
 
 @dataclass(frozen=True)
 class Rounds:
-    """The looks that are to be stored next, one each `every` seconds. Before they have `begun`, its task has looked."""
+    """The looks that are to be stored next, one each `every` seconds. Before they have `begun`, its task has looked.
+
+    `streams` is of how many its triggerer stores looks, 0 where that is not known.
+    """
 
     every: float
     begun: bool
+    streams: int = 0
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,9 @@ def _desired(data: object) -> Desired | None:
 
 
 def _rounds(data: object) -> Rounds | None:
-    return Rounds(float(data["every"]), bool(data["begun"])) if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping):
+        return None
+    return Rounds(float(data["every"]), bool(data["begun"]), int(data.get("streams") or 0))
 
 
 def _moment(text: object) -> datetime | None:

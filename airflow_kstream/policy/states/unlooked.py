@@ -25,8 +25,8 @@ def unlooked(states: Mapping[str, StreamState], now: datetime) -> dict[str, Unlo
     """
     rounds = {name: state.by.rounds for name, state in states.items() if state.by.rounds}
     begun = [name for name, each in rounds.items() if each.begun]
-    # A triggerer that serves other clusters, too, takes a second for each stream of theirs.
-    streams = max((len(rounds), *(int(rounds[name].every) for name in begun)))
+    # A triggerer may serve streams of other clusters, too.
+    streams = max((len(rounds), *(each.streams for each in rounds.values())))
     works = any(_age(states[name], now) <= _WORKS for name in begun)
     return dict(_late(states, rounds, streams, now, works=works))
 

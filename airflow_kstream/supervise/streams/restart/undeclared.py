@@ -76,7 +76,8 @@ class UndeclaredStreams:
         for name, verdict in verdicts.items():
             phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
             if phase is Phase.ENDED:
-                troubles.append(f"{self._subject(name)}, and {verdict.why}")
+                way_out = "; turn on its DAG" if name in self.moved else ""
+                troubles.append(f"{self._subject(name)}, and {verdict.why}{way_out}")
             elif phase is not Phase.STOPPED and not _never_was(verdict):
                 running.append(name)
                 self._log_running(name, verdict)
