@@ -199,17 +199,17 @@ class ResourceManager:
             raise self._servers.server().unavailable("read its clock", "its answer has no Date")
         return info.started + info.age - moment
 
-    def signal_driver(self, application_id: str) -> bool:
-        """Send SIGTERM to the driver's container; return False if there is none."""
+    def signal_driver(self, application_id: str) -> str | None:
+        """Send SIGTERM to the driver's container, and return its id; None if there is none."""
         container = self.am_container(application_id)
         if container is None:
-            return False
+            return None
         path = f"/ws/v1/cluster/containers/{container}/signal/GRACEFUL_SHUTDOWN"
         try:
             self._call(f"send SIGTERM to the driver of {application_id}", "POST", path, _nothing)
         except (Denied, NoSuchPage) as refusal:
             self._over_rpc(refusal).shut_down(container)
-        return True
+        return container
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
         """Kill the application, and return it once the ResourceManager reports its end. Idempotent.

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 _HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
 # An ACTIVE one answers this from memory. One that is frozen must not hold up the others for longer.
+_LONGEST_TEXT = 300
 _TO_INTRODUCE_ITSELF = TimeLimits(5.0, 10.0, 10.0)
 
 
@@ -143,8 +144,12 @@ def _mapping(answer: requests.Response, context: Mapping[str, str]) -> Mapping[s
 
 
 def _message(answer: requests.Response) -> str:
-    """Return the RemoteException's own words, or the reason in the answer's first line."""
-    words = str(_remote_exception(answer).get("message", "")).splitlines()
+    """Return YARN's own words, or the reason in the answer's first line.
+
+    Some refusals are text alone, such as that of an older RMWebServices to its static user.
+    """
+    text = "" if "html" in answer.headers.get("Content-Type", "") else answer.text[:_LONGEST_TEXT]
+    words = str(_remote_exception(answer).get("message", text)).splitlines()
     return words[0] if words else answer.reason or "no reason given"
 
 

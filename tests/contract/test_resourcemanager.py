@@ -139,7 +139,7 @@ def test_who_administers_the_queue_sees_what_another_user_runs_and_kills_it(
 
 def test_a_signalled_container_ends_with_143(session: ClusterSession) -> None:
     with sleeping(session, "signalled", command="exec sleep 600") as app:
-        assert session.yarn.signal_driver(app) is True
+        assert session.yarn.signal_driver(app) == session.yarn.am_container(app)
         await_that(lambda: not session.yarn.application(app).alive, "its container ends")
         ended = session.yarn.application(app)
     assert ended.state is ApplicationState.FAILED

@@ -180,7 +180,9 @@ def test_keys_of_other_times_in_the_same_file_are_what_logins_take(kdc: Kdc) -> 
     kdc.administer([f"ktadd -norandkey -k {kdc.keytab('merged')} merged"])
     findings_by_kind = findings(kdc, "merged")
     assert [*findings_by_kind] == [FindingKind.AHEAD]
-    assert "and one of kvno 1, too: kvno 2 is left of other times" in findings_by_kind[FindingKind.AHEAD].words
+    assert (
+        "this keytab has keys of 1 and of 2, and logins take the highest" in findings_by_kind[FindingKind.AHEAD].words
+    )
     assert "export into a new file" in findings_by_kind[FindingKind.AHEAD].remedy
     kdc.export("merged")
     assert findings(kdc, "merged") == {}

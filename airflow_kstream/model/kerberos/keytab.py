@@ -54,14 +54,14 @@ class KeyVersion:
     def succeeds(self, other: KeyVersion) -> bool:
         """Return True if this key is newer than the other one: an older keytab that was put back is not a rotation.
 
-        The moments at which they were written tell, where both have one, and else their numbers: a principal that was
-        deleted and made again begins with 1 again, and a keytab that is written by hand has any number.
+        A higher number tells, and with a lower one a later moment at which it was written: a principal that was deleted
+        and made again begins with 1 again, and a keytab that is written by hand has any number. Of an old keytab that
+        `ktutil` wrote once more, only the KDC can tell that it is old.
         """
         if not self.differs_from(other):
             return False
-        if self.stamped and other.stamped and self.stamped != other.stamped:
-            return self.stamped > other.stamped
-        return self.kvno >= other.kvno
+        later = bool(self.stamped and other.stamped and self.stamped > other.stamped)
+        return self.kvno >= other.kvno or later
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _another_number(case: _Case) -> Iterator[KeytabFinding]:
         words = f"{numbers}, and its key is the current one: somebody wrote the number, or the KDCs don't agree yet"
         yield KeytabFinding(kind, Severity.NOTE, words, _BY_HAND)
     elif case.keytab.has(case.principal, known):
-        words = f"{numbers}, which logins take, and one of kvno {known}, too: kvno {ours} is left of other times"
+        words = f"the KDC has kvno {known}; this keytab has keys of {known} and of {ours}, and logins take the highest"
         yield KeytabFinding(kind, Severity.ERROR, words, _MERGED)
     elif known > ours:
         words = f"{numbers}: it was rotated after {case.stamped}"

@@ -130,7 +130,7 @@ def _resourcemanager(session: ClusterSession) -> ProbeFinding:
     words = f"{address} is active, Hadoop {session.yarn.info(address).version}"
     if session.yarn.asks_who:
         return ProbeFinding(words)
-    return ProbeFinding(f"{words}, and has not asked who we are: {TO_ASK}", warns=True)
+    return ProbeFinding(f"{words}, and has not asked who we are", warns=True)
 
 
 def _stops(session: ClusterSession) -> str | ProbeFinding:

@@ -17,11 +17,12 @@ _READ, _WRITE, _ALL = "r--", "-wx", "rwx"
 
 
 def require_successors_needs(run: StreamRun) -> None:
-    """Check queue, files and checkpoints. What can't be asked is not an obstacle; what HDFS refuses is one.
+    """Check queue, files and checkpoints. What can't be asked is not an obstacle, but for the first
+    submission of what only YARN can stop; what HDFS refuses is one.
 
     Raises Conflict: when the queue would not take it. Raises InvalidInput: when a file is missing. Raises Denied: when
     the stream's identity may not read a file, or not write a checkpoint, or when nobody could stop what was never
-    submitted yet. Raises Unavailable: when HDFS is away.
+    submitted yet. Raises Unavailable: when HDFS is away, or when nobody can tell that.
     """
     needs = run.engine.needs(run.cluster, run.spec)
     if not needs.stops_itself and not newest_claim(run.folder.names()):

@@ -24,7 +24,7 @@ from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillness, ThreadDump
+from airflow_kstream.model.logs.container_log import DumpRound, LoggedContainer, Process, Stillness, ThreadDump
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
@@ -59,9 +59,9 @@ from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 # Seconds that the list of executors, and one round of dumps, may take.
 _LIST, _ROUND = 10.0, 10.0
 # A round asks so many executors at most, the busiest first.
+_EXECUTORS = 20
 # YARN starts a further attempt some seconds after the end of one.
 _ATTEMPT_EVERY = timedelta(seconds=0.5)
-_EXECUTORS = 20
 
 
 def spark_processes(session: ClusterSession, app: Application) -> tuple[Process, ...]:
@@ -316,6 +316,9 @@ def _ended_with(session: ClusterSession, application: str, container: str, withi
         app = session.yarn.application(application)
         if not app.alive:
             return app
+        link = LoggedContainer.of_link(app.logs_url)
+        if link and link.id == container:
+            return None
         with suppress(NotFound):
             return None if session.yarn.am_container(application) == container else False
         return None
@@ -326,12 +329,10 @@ def _ended_with(session: ClusterSession, application: str, container: str, withi
 def _signalled(session: ClusterSession, application: str) -> str | None:
     """Signal the driver, and return its container if that worked. Whatever YARN answers, the kill can follow.
 
-    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404
-    before Hadoop 3.3, whose REST has no signals yet (RMWebServices).
+    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer).
     """
     try:
-        container = session.yarn.am_container(application)
-        return container if session.yarn.signal_driver(application) else None
+        return session.yarn.signal_driver(application)
     except (Denied, NotFound, Unavailable):
         return None
 
