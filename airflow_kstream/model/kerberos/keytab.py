@@ -55,8 +55,8 @@ class KeyVersion:
         """Return True if this key is newer than the other one: an older keytab that was put back is not a rotation.
 
         A higher number tells, and with a lower one a later moment at which it was written: a principal that was deleted
-        and made again begins with 1 again, and a keytab that is written by hand has any number. Of an old keytab that
-        `ktutil` wrote once more, only the KDC can tell that it is old.
+        and made again begins with 1 again, and a keytab that is written by hand has any number. Only the KDC can tell
+        that a keytab which `ktutil` copied is an old one.
         """
         if not self.differs_from(other):
             return False
