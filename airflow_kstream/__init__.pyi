@@ -4,7 +4,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook as KstreamClusterHo
 from airflow_kstream.hooks.kerberos import KerberosHook as KerberosHook
 from airflow_kstream.model.airflow_options import NotifyPolicy as NotifyPolicy
 from airflow_kstream.model.secrets import SecretRef as SecretRef
-from airflow_kstream.model.streams.stream import Deploy as Deploy
+from airflow_kstream.model.streams.deploy import Deploy as Deploy
 from airflow_kstream.model.streams.stream import KeytabCredentials as KeytabCredentials
 from airflow_kstream.model.streams.stream import OnChange as OnChange
 from airflow_kstream.model.streams.stream import ProxyUserCredentials as ProxyUserCredentials

@@ -14,8 +14,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_application_id, require_application_id, require_stream_name
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 def checked_name(name: str) -> str:

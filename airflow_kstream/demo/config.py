@@ -10,7 +10,8 @@ from pathlib import Path
 from airflow_kstream.demo import jobs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
-from airflow_kstream.model.streams.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import (
     HeartbeatPolicy,
     RefreshPolicy,

@@ -29,10 +29,10 @@ from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import set_desired
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.streams.spark.spark_engine import DRIVER_HELPER
 
 _CONTROL_TAG = "demo-control"

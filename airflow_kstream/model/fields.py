@@ -192,6 +192,17 @@ def _is_token_file(text: str) -> bool:
     )
 
 
+def _is_hdfs_folder(text: str) -> bool:
+    match = _CHECKPOINT.fullmatch(text)
+    return _is_line(text) and match is not None and not {",", ";"} & {*text} and _is_hdfs_path(match["path"])
+
+
+def _is_port_range(text: str) -> bool:
+    first, _, last = text.partition("-")
+    numbers = [int(each) for each in (first, last) if each.isdecimal() and len(each) <= 5]
+    return len(numbers) == 2 and 1024 <= numbers[0] <= numbers[1] <= 65535
+
+
 def _is_file_name(text: str) -> bool:
     return _is_line(text) and not text.startswith("-") and "," not in text and not text.endswith("/")
 
@@ -325,6 +336,13 @@ Count = Annotated[
 # As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
 FileName = Annotated[
     str, must(_is_file_name, "a path or a URI, printable, without a comma", pattern="^(?!-)[^,]*[^,/]$")
+]
+HdfsFolder = Annotated[
+    str,
+    must(_is_hdfs_folder, "an hdfs:// URI of a folder, or its absolute path, without ; and ,", pattern="^(hdfs:/)?/"),
+]
+PortRange = Annotated[
+    str, _Scalar, must(_is_port_range, "two ports from 1024 to 65535 with - between them", pattern="^[0-9]+-[0-9]+$")
 ]
 # A path would let everybody who may write a declaration run any file of a worker.
 SparkBinary = Annotated[

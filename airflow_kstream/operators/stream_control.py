@@ -15,6 +15,7 @@ from airflow_kstream.model.streams.freeze import freeze_length
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
@@ -28,7 +29,6 @@ from airflow_kstream.supervise.streams.orders.desired import (
 )
 from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

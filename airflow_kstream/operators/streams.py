@@ -44,6 +44,7 @@ from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.examination import foretell
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
@@ -52,7 +53,6 @@ from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
 from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.triggers.memory import Memory, SuccessorDoubt
 from airflow_kstream.triggers.streams import StreamTrigger
 

@@ -21,9 +21,9 @@ from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.state_dir import few
 from airflow_kstream.states.recorder import is_not_named
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.restart.undeclared import UndeclaredStreams
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -17,6 +17,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.pulse.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.simulated.engine import FakeEngine
 from tests.simulated.fleet import Fleet
@@ -32,10 +33,10 @@ Why = dict[str, Exception]
 class Unreadable(FakeEngine):
     why: Why = field(default_factory=dict)
 
-    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         if spec.name in self.why:
             raise self.why[spec.name]
-        return super().progress(session, spec)
+        return super().progress(session, spec, newest)
 
 
 @pytest.fixture

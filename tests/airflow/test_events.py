@@ -23,6 +23,7 @@ from airflow_kstream.policy.events.bundles import compare
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
@@ -114,10 +115,10 @@ def test_an_event_outlives_every_restart_of_the_triggerer(fleet: Fleet, restarts
     wrong = {"orders": False}
 
     class Refusing(FakeEngine):
-        def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
             if wrong["orders"]:
                 raise Denied("Permission denied: user=watcher")
-            return super().progress(session, spec)
+            return super().progress(session, spec, newest)
 
     fleet.watchers_engine = Refusing(fleet.hdfs, fleet.yarn)
 

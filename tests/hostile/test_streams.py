@@ -26,11 +26,12 @@ from airflow_kstream.model.streams.contract import (
     stop_marker,
     stopped_marker,
 )
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import DesiredState, FailedSpec, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.stream import Deploy, ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.folder.formats import (

@@ -20,8 +20,9 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.restart.dry_run import explain

@@ -22,7 +22,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Offsets
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, StopResult
+from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
 from tests.simulated.servers import SimHdfs, SimYarn
 
 _WHY = Origin("fake", "the protocol asks for it")
@@ -114,7 +114,7 @@ class FakeEngine:
         self.hdfs.write(f"/tmp/fake/{app.id}/job.graph", "with a keytab in it")
         self.calls.append(f"submitted {app.id}")
 
-    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         return tuple(self._point(path) for path in spec.checkpoints)
 
     def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:

@@ -20,13 +20,13 @@ from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.simulation.checks import DEFECT, Word
 from tests.simulation.virtual import Program, current
 from tests.simulation.world import World, client_of

@@ -30,9 +30,9 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.notifications import ledgers, tasks
 from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.triggers import lanes, poller, shared
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger

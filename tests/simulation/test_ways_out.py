@@ -25,6 +25,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint import adopt as adopting
 from airflow_kstream.supervise.streams.checkpoint import take_over as taking_over
 from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders import desired as orders
 from tests.simulated.engine import FakeEngine
@@ -53,10 +54,10 @@ class Contested(FakeEngine):
 
     contested: bool = False
 
-    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         if self.contested:
             self.complete_epoch(spec)
-        return super().progress(session, spec)
+        return super().progress(session, spec, newest)
 
 
 # ---- What happens to a stream, and what a person does --------------------------------------------------------------

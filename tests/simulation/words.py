@@ -12,9 +12,9 @@ from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.simulation.checks import Frozen
 from tests.simulation.plans import Happening
 from tests.simulation.virtual import Program

@@ -19,8 +19,9 @@ from airflow_kstream.demo.jobs import cluster_events
 from airflow_kstream.demo.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.stream import Deploy, KeytabCredentials, StreamSpec
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.shipping import settings_of, shipping, stable_ends

@@ -11,7 +11,10 @@ import airflow_kstream
 PACKAGE = Path(airflow_kstream.__file__).parent
 WIDEST = 12
 # People type their fields by these names, one level deep, in YAML, in Python or in Airflow's form of a connection.
-TYPED_BY_PEOPLE = {"StreamSpec", "Deploy", "Signature", "RecoveryRequest", "LeaseDeclaration", "ConnectionFields"}
+TYPED_BY_PEOPLE = {
+    *("StreamSpec", "FlinkStreamSpec", "Deploy"),
+    *("Signature", "RecoveryRequest", "LeaseDeclaration", "ConnectionFields"),
+}
 # Not in the wheel.
 _ELSEWHERE = {"demo", "minicluster"}
 

@@ -20,14 +20,24 @@ from typing import Any
 from airflow_kstream.model.declared import read, read_persisted, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.names import is_app_name
-from airflow_kstream.model.streams.stream import CREDENTIALS, POLICIES, Deploy, OnChange, StreamSpec
+from airflow_kstream.model.streams.deploy import Deploy, FlinkDeploy
+from airflow_kstream.model.streams.stream import (
+    CREDENTIALS,
+    POLICIES,
+    EngineName,
+    FlinkStreamSpec,
+    OnChange,
+    StreamSpec,
+    spec_of,
+)
 
 # Increment it whenever the same spec gets another digest.
 _VERSION = 2
-_NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow"}
+_NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow", "savepoints", "outputs"}
 
 
 _JOB = ("name", "credentials", "application", "checkpoints", "arguments", "conf", "deploy")
+_OF_FLINK = ("savepoints", "outputs")
 
 
 @dataclass(frozen=True)
@@ -43,14 +53,20 @@ def read_spec(persisted: object) -> StreamSpec | UnknownSpec:
         return UnknownSpec("the claim holds no spec")
     if missing := [name for name in _JOB if name not in persisted]:
         return UnknownSpec(f"the claim's spec lacks {', '.join(missing)}")
+    engine = persisted.get("engine", EngineName.SPARK)
+    if engine not in set(EngineName):
+        return UnknownSpec(f"the claim's spec is for an engine that this program does not have: {engine!r}")
+    kind = spec_of(engine)
     job = {name: persisted[name] for name in _JOB} | {
         "credentials": _credentials(persisted["credentials"]),
-        "deploy": _known(Deploy, persisted["deploy"]),
+        "deploy": _known(FlinkDeploy if kind is FlinkStreamSpec else Deploy, persisted["deploy"]),
+        "engine": engine,
     }
     try:
         return read_persisted(
-            StreamSpec,
+            kind,
             job
+            | ({name: persisted[name] for name in _OF_FLINK if name in persisted} if kind is FlinkStreamSpec else {})
             | {"app_name": _app_name(persisted.get("app_name"))}
             | read_policies(persisted)
             | {"on_change": _on_change(persisted.get("on_change"))},
@@ -138,7 +154,9 @@ def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tupl
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
-    return chosen(spec, without=_NOT_OF_THE_JOB)
+    # Spark's is left out: the digests of its streams are older than the second engine.
+    engine = {} if spec.engine is EngineName.SPARK else {"engine": spec.engine.value}
+    return engine | chosen(spec, without=_NOT_OF_THE_JOB)
 
 
 def chosen(value: Any, without: Set[str] = frozenset()) -> dict[str, Any]:

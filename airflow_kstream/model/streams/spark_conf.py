@@ -81,13 +81,14 @@ _CONFS_OF_FILES = re.compile(
 )
 # What Hadoop's client runs, or reads secrets from: net.topology.script.file.name, credential.provider.path.
 _CONFS_OF_HADOOP = re.compile(
-    r"spark\.hadoop\..*(script\.file\.name|\.command|executable|provider\.path|\.keytab|keytab\.file)", re.IGNORECASE
+    r"(?:spark|flink)\.hadoop\..*(script\.file\.name|\.command|executable|provider\.path|\.keytab|keytab\.file)",
+    re.IGNORECASE,
 )
-_MOUNTS = re.compile(r"spark\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
+_MOUNTS = re.compile(r"(?:spark|flink)\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)
 # With it, the client downloads also what lies elsewhere, and loads jars of it.
 DOWNLOADS = "spark.yarn.dist.forceDownloadSchemes"
 # What a scheme means is a setting, too: fs.hdfs.impl may be Hadoop's filesystem of local files.
-_MEANING = re.compile(r"spark\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
+_MEANING = re.compile(r"(?:spark|flink)\.hadoop\.fs\.(?:AbstractFileSystem\.)?([A-Za-z0-9+.-]+)\.impl", re.IGNORECASE)
 # Confs that the supervisor itself reads or checks.
 _NO_SECRETS = {TAGS, STAGING, _RATIO, *FIXED, *_ONLY}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -19,20 +19,17 @@ from airflow_kstream.model.fields import (
     AppName,
     Argument,
     Checkpoints,
-    Count,
-    FileName,
+    HdfsPath,
     LocalPath,
-    Memory,
     Principal,
-    SparkBinary,
     StreamName,
     TicketCacheName,
     UserName,
-    VariableName,
-    Word,
 )
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.spark_conf import ConfValue, SparkConf
+from airflow_kstream.model.streams.deploy import IN_CONF, Deploy, FlinkDeploy, Savepoints
+from airflow_kstream.model.streams.flink_conf import FlinkConf, files_in_flink_conf
+from airflow_kstream.model.streams.spark_conf import SparkConf, files_in_conf
 from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
@@ -119,17 +116,11 @@ class ProxyUserCredentials:
 StreamCredentials = Annotated[KeytabCredentials | TicketCredentials | ProxyUserCredentials, Field(discriminator="mode")]
 
 
-# Options of spark-submit whose confs do: one place for a setting, which `allow` and a claim's fingerprint know.
-_IN_CONF = {
-    "packages": "use conf spark.jars.packages: the worker downloads them for each submission, so that `local_files` of "
-    "the connection's `allow` has to name them",
-    "repositories": "use conf spark.jars.repositories: the worker downloads from there, so that `local_files` of the "
-    "connection's `allow` has to name them",
-    "exclude_packages": "use conf spark.jars.excludes",
-    "driver_class_path": "use conf spark.driver.extraClassPath: it is a path on the cluster's nodes",
-    "properties_file": "write its lines under conf, and its secrets as {secret: ...}: no claim has what a file of the "
-    "worker holds, and a restart would not know it",
-}
+class EngineName(StrEnum):
+    """The program that runs a stream."""
+
+    SPARK = "spark"
+    FLINK = "flink"
 
 
 class OnChange(StrEnum):
@@ -142,35 +133,6 @@ class OnChange(StrEnum):
 
     REPORT = "report"
     RESTART = "restart"
-
-
-@dataclass(frozen=True)
-class Deploy:
-    """The client and its other options; unset means the connection's or Spark's own default.
-
-    `spark_submit` is the client's name: on a host with several Sparks, each stream has its own.
-
-    Example::
-
-        Deploy(queue="streams", executors=4, executor_memory="4g", environment={"TZ": "UTC"})
-    """
-
-    __pydantic_config__ = STRICT
-    __instead__ = _IN_CONF
-
-    queue: Word | None = None
-    driver_memory: Memory | None = None
-    driver_cores: Count | None = None
-    executor_memory: Memory | None = None
-    executor_cores: Count | None = None
-    executors: Count | None = None
-    main_class: Word | None = None
-    jars: tuple[FileName, ...] = ()
-    files: tuple[FileName, ...] = ()
-    py_files: tuple[FileName, ...] = ()
-    archives: tuple[FileName, ...] = ()
-    spark_submit: SparkBinary | None = None
-    environment: Mapping[VariableName, ConfValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -205,7 +167,7 @@ class StreamSpec:
     """
 
     __pydantic_config__ = STRICT
-    __instead__ = _IN_CONF
+    __instead__ = IN_CONF
 
     name: StreamName
     credentials: StreamCredentials
@@ -213,7 +175,7 @@ class StreamSpec:
     checkpoints: Checkpoints = field(metadata={IF_MISSING: _CHECKPOINTS_ARE_MISSING})
     arguments: tuple[Argument, ...] = ()
     conf: SparkConf = field(default_factory=dict, repr=False)
-    deploy: Deploy = Deploy()
+    deploy: Deploy = field(default_factory=Deploy)
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
     failure: FailurePolicy = field(default_factory=FailurePolicy)
@@ -226,15 +188,17 @@ class StreamSpec:
     on_change: OnChange = OnChange.REPORT
     airflow: AirflowOptions = field(default_factory=AirflowOptions)
     app_name: AppName | None = None
+    engine: EngineName = EngineName.SPARK
 
     @classmethod
     def from_mapping(cls, declaration: Mapping[str, Any]) -> StreamSpec:
-        """Build a spec from plain data that a person wrote.
+        """Build a spec of the engine that it names from plain data that a person wrote.
 
         Raises InvalidInput: when a field is wrong or holds a secret in clear. It names all such fields and the values
         allowed.
         """
-        spec = read(StreamSpec, declaration)
+        spec = read(spec_of(declaration.get("engine")), declaration)
+        _require_runnable(spec)
         require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
         require_notifier(spec.notify, "notify.")
         require_notifiers(spec.airflow)
@@ -258,13 +222,76 @@ class StreamSpec:
 
     @property
     def takes_tokens(self) -> bool:
-        """Return whether its job takes fresh tokens while it runs: the driver's part is Python."""
-        return self.application.endswith(".py")
+        """Return whether its job takes fresh tokens while it runs: the driver's part is Python, and Flink's a jar."""
+        return self.engine is EngineName.FLINK or self.application.endswith(".py")
+
+    @property
+    def files_in_conf(self) -> tuple[str, ...]:
+        """Return the names of files that the client ships or loads by the conf, and of what viewfs mounts."""
+        return tuple(files_in_conf(self.plain_conf))
 
     @property
     def plain_conf(self) -> dict[str, str]:
         """Return the conf without references to secrets: no decision here depends on those."""
         return {key: value for key, value in self.conf.items() if isinstance(value, str)}
+
+
+@dataclass(frozen=True)
+class FlinkStreamSpec(StreamSpec):
+    """The declaration of a stream that Flink runs, in application mode on YARN.
+
+    Example::
+
+        spec = FlinkStreamSpec(
+            name="orders",
+            credentials=KeytabCredentials("orders@EXAMPLE.COM", keytab="/etc/keytabs/orders.keytab"),
+            application="hdfs:///apps/orders.jar",
+            checkpoints=("/flink/orders",),
+            conf={"execution.checkpointing.interval": "30s"},
+            deploy=FlinkDeploy(parallelism=4, slots=2, taskmanager_memory="4g"),
+            outputs=("/data/orders",),
+        )
+
+    `checkpoints` is one folder, below which each generation has one of its own, named by its job's id. `outputs` are
+    folders that the job's file sinks write: a part file that stays open there is this stream's. A PyFlink job or one of
+    SQL is refused, as is high availability of Flink's own: attempts and recovery are the supervisor's.
+    """
+
+    conf: FlinkConf = field(default_factory=dict, repr=False)
+    # Only an engine's own rooms read more of `deploy` than `ClientOptions` has.
+    deploy: FlinkDeploy = field(default_factory=FlinkDeploy)  # type: ignore[assignment]
+    engine: EngineName = EngineName.FLINK
+    savepoints: Savepoints = field(default_factory=Savepoints)
+    outputs: tuple[HdfsPath, ...] = ()
+
+    @property
+    def files_in_conf(self) -> tuple[str, ...]:
+        return tuple(files_in_flink_conf(self.plain_conf))
+
+
+def _require_runnable(spec: StreamSpec) -> None:
+    if isinstance(spec, FlinkStreamSpec) and (faults := tuple(_flink_faults(spec))):
+        raise InvalidInput("; ".join(faults), faults=list(faults))
+
+
+def _flink_faults(spec: FlinkStreamSpec) -> Iterator[str]:
+    if spec.engine is not EngineName.FLINK:
+        yield f"engine is {spec.engine}; allowed is {EngineName.FLINK}"
+    if len(spec.checkpoints) != 1:
+        yield "checkpoints: allowed is one folder, below which each generation has one of its own"
+    if not spec.application.endswith(".jar"):
+        yield f"application is {spec.application!r}; allowed is a .jar: PyFlink and SQL are not supported"
+    if spec.kafka != KafkaPolicy():
+        yield "kafka: remove it; checkpoints alone show the progress of a Flink job"
+
+
+# By the engine's name.
+SPECS: dict[EngineName, type[StreamSpec]] = {EngineName.SPARK: StreamSpec, EngineName.FLINK: FlinkStreamSpec}
+
+
+def spec_of(engine: object) -> type[StreamSpec]:
+    """Return the kind of declaration for an engine's name; for what is none, the one whose reader refuses it."""
+    return next((spec for name, spec in SPECS.items() if name == engine), StreamSpec)
 
 
 def require_named_after(name: object, stem: str) -> None:

@@ -18,9 +18,9 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, identity_of, key_loss, keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.look.watched_claim import completed
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,10 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.server_facts import hadoop_of
 from airflow_kstream.supervise.doctor.try_ask import try_ask, unanswered
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
 from airflow_kstream.supervise.streams.look.renewals import with_tokens
 from airflow_kstream.supervise.streams.look.watched_claim import completed
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 # One text for all, so that identical failures become one line.

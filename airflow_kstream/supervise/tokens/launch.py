@@ -20,11 +20,11 @@ from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.look.observe import key_at_hand
 from airflow_kstream.supervise.streams.look.renewals import with_tokens
 from airflow_kstream.supervise.streams.look.watched_claim import completed
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 
 @dataclass(frozen=True)

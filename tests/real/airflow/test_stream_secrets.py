@@ -13,8 +13,9 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.airflow import LiveAirflow

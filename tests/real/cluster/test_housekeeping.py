@@ -20,10 +20,10 @@ from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.desired import set_desired
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from tests.live.cli import Ran, ran
 from tests.live.streams import await_that, fields, rate_stream
 

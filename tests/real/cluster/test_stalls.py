@@ -15,9 +15,10 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session

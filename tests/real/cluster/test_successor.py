@@ -8,7 +8,8 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError
-from airflow_kstream.model.streams.stream import Deploy, TicketCredentials
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.supervise.streams.restart.submit import preflight
 from tests.live.streams import rate_stream, reconciler
 

@@ -12,8 +12,9 @@ import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.streams.contract import pushes, stopped_marker
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import RefreshPolicy
 from airflow_kstream.model.streams.token_push import Pushes, TokenPush
 from airflow_kstream.policy.streams.horizon.refresh import refreshed

@@ -17,7 +17,7 @@ from airflow_kstream.model.clusters.allow import Allow, covers, covers_file, cov
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.spark_conf import DOWNLOADS, files_in_conf, redefined_schemes
+from airflow_kstream.model.streams.spark_conf import DOWNLOADS, redefined_schemes
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -184,9 +184,7 @@ def _secrets(spec: StreamSpec) -> Iterator[str]:
 
 def _files(spec: StreamSpec) -> Iterator[str]:
     elsewhere = frozenset[str]() if DOWNLOADS in spec.conf else _ELSEWHERE - redefined_schemes(spec.conf)
-    deploy = spec.deploy
-    named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
-    named += files_in_conf(spec.plain_conf)
+    named = [spec.application, *spec.deploy.shipped, *spec.files_in_conf]
     yield from (path for name in named if name and (path := _file(name, elsewhere)))
 
 

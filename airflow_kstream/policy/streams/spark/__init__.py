@@ -1,1 +1,1 @@
-"""Spark's own words: the one engine so far."""
+"""Spark: its client, its command line, and the words of its logs and threads."""

@@ -22,6 +22,7 @@ from airflow_kstream.policy.streams.checkpoint.ownership import entry_path, name
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.checkpoint.ownership import owner_of, reader_of
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -267,7 +268,8 @@ def _movement(
     wait = time_to_look(run.spec, before.checkpoints) if look_for is None else look_for
     tell(f"watching the checkpoints for {format_duration(wait)}")
     time.sleep(wait.total_seconds())
-    for earlier, later in zip(before.checkpoints, run.engine.progress(run.session, run.spec), strict=True):
+    newest = Newest(before.claim, before.current)
+    for earlier, later in zip(before.checkpoints, run.engine.progress(run.session, run.spec, newest), strict=True):
         if _moved(earlier, later):
             why = f"{later.path} moved from batch {earlier.position.offset} to {later.position.offset} meanwhile"
             raise Conflict(f"{why}: a job writes it; stop that job, or adopt it", tried=_tried(run))

@@ -17,6 +17,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillness
 from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
@@ -44,6 +45,14 @@ class EngineWords:
     leader: str
     logs: tuple[str, ...]
     refreshed: str
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest generation: its claim, None before the first, and its application, None if YARN lists none."""
+
+    claim: Claim | None = None
+    application: Application | None = None
 
 
 class Examiner(Protocol):
@@ -112,8 +121,8 @@ class Engine(Protocol):
         Raises an error of ours only if the client never started, so that nothing was submitted.
         """
 
-    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
-        """Read how far each of the spec's checkpoints has come, in the order of the spec."""
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
+        """Read how far each of the spec's checkpoints has come, in the order of the spec, for the newest generation."""
 
     def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
         """Read up to where the newest committed batch of a query has read its sources; None if none is committed.

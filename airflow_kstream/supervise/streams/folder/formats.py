@@ -35,11 +35,13 @@ from airflow_kstream.model.streams.generation import (
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec, fingerprint, read_spec
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.model.versioned import read, read_any, write
 
 # The first whose claims are believed by their authors. Earlier ones are refused.
 VERSION = 3
+# Of claims by their engine: a supervisor that knows Spark alone would submit Flink's stream as its own.
+CLAIM_VERSIONS = {EngineName.SPARK: VERSION, EngineName.FLINK: 4}
 # Built once: building takes a thousand times as long as reading.
 _ENDS = TypeAdapter(list[PastEnd])
 _FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
@@ -68,7 +70,7 @@ class ClaimDraft:
 
 def written_claim(draft: ClaimDraft, by: str) -> str:
     return write(
-        VERSION,
+        CLAIM_VERSIONS[draft.spec.engine],
         {
             "generation": draft.generation,
             "nonce": draft.nonce,
@@ -92,7 +94,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
 def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
     """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
     version, fields = read_any(text)
-    if version != VERSION:
+    if version not in CLAIM_VERSIONS.values():
         return _of_another_version(fields, generation, claimed_at, version)
     nonce = fields.get("nonce")
     if not isinstance(nonce, str) or not nonce:
@@ -121,7 +123,7 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
 
 def _of_another_version(fields: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
     """Return a claim without its fields: they may mean something else in that version."""
-    newer = f"its claim is of version {version}, and this program reads {VERSION}"
+    newer = f"its claim is of version {version}, and this program reads up to {max(CLAIM_VERSIONS.values())}"
     older = (
         f"its folder is of an earlier format (version {version}), which is not read; "
         "`kstream streams adopt` takes over what runs, and what doesn't run starts from nothing once "

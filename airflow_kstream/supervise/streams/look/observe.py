@@ -31,6 +31,7 @@ from airflow_kstream.policy.streams.ends.after_end import recorded_end
 from airflow_kstream.policy.streams.horizon.rotation import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.memory import failure_of, past_ends
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -85,7 +86,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         claim=claim,
         files=names,
         applications=applications,
-        checkpoints=run.engine.progress(session, spec),
+        checkpoints=run.engine.progress(session, spec, _newest(claim, applications)),
         freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(listing),
         yarn=YarnLook(strangers, _our_names(session), running[-1].lifetime_left if running else None),
         credentials=CredentialLook(
@@ -104,6 +105,10 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         driver=DriverLook(failure_of(session.hdfs, run.id, observation)),
         yarn=replace(observation.yarn, ended=_ended(session, observation)),
     )
+
+
+def _newest(claim: Claim | None, applications: tuple[tuple[int, Application], ...]) -> Newest:
+    return Newest(claim, application_of(applications, claim.generation) if claim else None)
 
 
 def _ended(session: ClusterSession, observation: Observation) -> datetime | None:

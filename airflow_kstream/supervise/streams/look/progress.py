@@ -27,12 +27,12 @@ from airflow_kstream.model.streams.progress import (
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_again
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.registry import no_such_stream, streams_among
 from airflow_kstream.supervise.streams.look.verdict import Seen, Verdict
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.look.watched_claim import watches_no_progress
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 log = logging.getLogger(__name__)
 

@@ -43,6 +43,7 @@ from airflow_kstream.policy.streams.restart.facts import facts_of
 from airflow_kstream.policy.streams.restart.freeze import freeze_of, restarts_from
 from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.memory import SignMemory
@@ -60,7 +61,6 @@ from airflow_kstream.supervise.streams.look.verdict import (
     Verdict,
 )
 from airflow_kstream.supervise.streams.look.watched_claim import commit_age, told, watchable, watches_no_progress
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 
 log = logging.getLogger(__name__)
 

@@ -28,13 +28,14 @@ from airflow_kstream.model.logs.container_log import DumpRound, LoggedContainer,
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Backlog, backlog, planned_offsets, reads_more
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.pulse.heartbeat import rests
@@ -53,7 +54,7 @@ from airflow_kstream.policy.streams.spark.spark_needs import (
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
 from airflow_kstream.policy.streams.spark.uncounted_tokens import token_filesystems, uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import EngineWords, StopResult
+from airflow_kstream.supervise.streams.folder.engine import EngineWords, Newest, StopResult
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 # Seconds that the list of executors, and one round of dumps, may take.
@@ -187,7 +188,7 @@ class SparkEngine:
         environment = spark.environment(cluster, ticket_cache, submission.binary)
         return spark.submit(submission, environment, folder, timeout)
 
-    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         """Read the checkpoints. One on another filesystem is not known to move."""
         here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
         return tuple(
@@ -276,7 +277,7 @@ class SparkEngine:
             )
 
     def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
-        return all(point.quiescent for point in self.progress(session, spec))
+        return all(point.quiescent for point in self.progress(session, spec, Newest()))
 
     def _submission(self, order: SubmissionOrder, look: _Look) -> Submission:
         client, obstacle = self._client(order.cluster, order.spec.deploy, look)

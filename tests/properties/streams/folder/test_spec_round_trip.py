@@ -17,9 +17,11 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.names import is_app_name
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
+from airflow_kstream.model.streams.deploy import Deploy, FlinkDeploy, SavepointFormat, Savepoints
 from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import (
-    Deploy,
+    EngineName,
+    FlinkStreamSpec,
     KeytabCredentials,
     OnChange,
     ProxyUserCredentials,
@@ -111,6 +113,10 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "AirflowName | None": st.none() | _WORD,
     "Priority | None": st.none() | st.integers(-1000, 1000),
     "tuple[AirflowTag, ...]": st.lists(_WORD, max_size=2).map(tuple),
+    "PortRange | None": st.none() | st.integers(1024, 65_535).map(lambda port: f"{port}-65535"),
+    "tuple[HdfsFolder, ...]": st.lists(_SMALL.map("hdfs://ns/{}".format), max_size=2).map(tuple),
+    "HdfsPath | None": st.none() | _SMALL.map("/{}".format),
+    "SavepointFormat": st.sampled_from(SavepointFormat),
     "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
 }
 
@@ -161,12 +167,26 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "kafka": every_field(KafkaPolicy),
     "on_change": st.sampled_from(OnChange),
     "airflow": every_field(AirflowOptions),
+    "engine": st.just(EngineName.SPARK),
 }
 _POLICIES = (
     *("restart", "refresh", "failure", "stop", "submit", "heartbeat", "watch", "notify", "kafka"),
     *("on_change", "airflow"),
 )
-specs = st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)})
+_OF_FLINK = _OF_SPEC | {
+    "engine": st.just(EngineName.FLINK),
+    "application": _PATH.map("{}.jar".format),
+    "checkpoints": _SMALL.map(lambda name: (f"/{name}",)),
+    "conf": st.dictionaries(_WORD, _TEXT, max_size=3).map(_without_literals),
+    "deploy": every_field(FlinkDeploy),
+    "kafka": st.just(KafkaPolicy()),
+    "savepoints": every_field(Savepoints),
+    "outputs": st.lists(_SMALL.map("/{}".format), max_size=2).map(tuple),
+}
+specs = st.one_of(
+    st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)}),
+    st.builds(FlinkStreamSpec, **{field.name: _OF_FLINK[field.name] for field in fields(FlinkStreamSpec)}),
+)
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.timedeltas()
 _ODD = st.one_of(

@@ -16,6 +16,7 @@ from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
@@ -291,7 +292,7 @@ class TestTrouble:
         stop(subject(life, SPEC))
         assert not any(name.startswith("/data/cp") for name in hdfs.files)
         run = subject(life, elsewhere)
-        assert SparkEngine().progress(run.session, elsewhere)[0].position.offset == -1
+        assert SparkEngine().progress(run.session, elsewhere, Newest())[0].position.offset == -1
 
     def test_a_filesystem_that_gets_another_name_keeps_its_owners(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)

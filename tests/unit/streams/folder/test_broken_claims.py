@@ -21,6 +21,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import keytab_users
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_available
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.registry import newest_claims, stream_names
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -30,7 +31,6 @@ from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.orders.desired import declared_at_last, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 from tests.simulated.folders import order_path
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of

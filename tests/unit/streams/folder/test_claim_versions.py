@@ -16,9 +16,9 @@ from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, Missing, Position
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.model.streams.persisted_spec import Change, UnknownSpec
+from airflow_kstream.model.streams.persisted_spec import Change, UnknownSpec, change, fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
-from airflow_kstream.model.streams.stream import OnChange, StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import (
     RestartPolicy,
     WatchPolicy,
@@ -127,7 +127,7 @@ class TestFieldsThatAreUnknownOrMissing:
     def test_an_unknown_field_is_dropped_wherever_it_stands(self) -> None:
         fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
         fields["colour"] = "blue"
-        fields["spec"]["engine"] = "flink"
+        fields["spec"]["flavour"] = "blue"
         for block in ("credentials", "deploy", "restart", "stop", "watch"):
             fields["spec"][block]["colour"] = "blue"
         claim = read_claim(json.dumps(fields), 1, START)
@@ -213,14 +213,14 @@ class TestFieldsThatAreUnknownOrMissing:
 
 
 class TestANewerVersion:
-    CLAIM = written(version=4)
+    CLAIM = written(version=5)
 
     def test_it_is_watched_and_told_of(self) -> None:
         next_step = step(running_under(self.CLAIM))
         assert isinstance(next_step, Settled)
         assert next_step.phase is Phase.RUNNING
         assert (
-            "left alone: what was submitted is not known: its claim is of version 4, and this program" in next_step.why
+            "left alone: what was submitted is not known: its claim is of version 5, and this program" in next_step.why
         )
         assert (ends := horizon_of(TICKET_SPEC, running_under(self.CLAIM).look()))
         assert ends.reason is HorizonReason.UNKNOWN
@@ -232,7 +232,7 @@ class TestANewerVersion:
 
 
 class TestAnotherVersion:
-    @pytest.mark.parametrize("version", [2, 4])
+    @pytest.mark.parametrize("version", [2, 5])
     @pytest.mark.parametrize("mode", Mode)
     @pytest.mark.parametrize("wanted", DesiredState)
     @pytest.mark.parametrize("again", [0, 1])
@@ -250,7 +250,7 @@ class TestAnotherVersion:
             world.desired = Desired(wanted, again, "somebody")
             assert not isinstance(step(world, mode), Submit | Stop | Kill | GiveUp)
 
-    @pytest.mark.parametrize("version", [1, 2, 4])
+    @pytest.mark.parametrize("version", [1, 2, 5])
     def test_a_desired_state_of_it_is_no_wish_to_run(self, version: int) -> None:
         with pytest.raises(InvalidInput, match=f"it is of version {version}, and this program reads 3"):
             read_desired(json.dumps({"version": version, "state": "running"}), ORDER)
@@ -274,3 +274,28 @@ def test_what_is_no_claim_is_refused_in_a_sentence(text: str, says: str) -> None
 def test_a_desired_state_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         read_desired(text, ORDER)
+
+
+FLINK = FlinkStreamSpec("orders", TicketCredentials(), "/jobs/orders.jar", ("/flink/orders",))
+
+
+def test_an_older_supervisor_leaves_a_claim_of_flink_alone() -> None:
+    """It would drop the name of the engine, and submit the job as Spark's."""
+    text = written_claim(replace(DRAFT, spec=FLINK), "me")
+    assert json.loads(text)["version"] == 4
+    assert json.loads(written_claim(DRAFT, "me"))["version"] == 3
+    claim = read_claim(text, 1, START)
+    assert (claim.spec, claim.doubt, claim.foreign) == (FLINK, "", False)
+
+
+def test_a_spec_of_an_engine_that_is_not_known_here_is_no_spec() -> None:
+    fields = json.loads(written_claim(DRAFT, "me"))
+    fields["spec"]["engine"] = "storm"
+    assert read_claim(json.dumps(fields), 1, START).doubt == (
+        "what was submitted is not known: the claim's spec is for an engine that this program does not have: 'storm'"
+    )
+
+
+def test_the_same_fields_for_another_engine_are_another_job() -> None:
+    spark = StreamSpec("orders", TicketCredentials(), "/jobs/orders.jar", ("/flink/orders",))
+    assert change(fingerprint(FLINK), fingerprint(spark)) is Change.CHANGED

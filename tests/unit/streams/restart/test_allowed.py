@@ -13,8 +13,8 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.stream import (
-    Deploy,
     KeytabCredentials,
     ProxyUserCredentials,
     StreamCredentials,

@@ -14,8 +14,9 @@ from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.stream import Deploy, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession

@@ -9,16 +9,17 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import StopPolicy
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.dry_run import explain
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.submit import preflight
-from airflow_kstream.supervise.streams.spark.engines import engine_of
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.servers import ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.spark_homes import CLUSTER, DEFAULTS

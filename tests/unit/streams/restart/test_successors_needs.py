@@ -16,7 +16,7 @@ import pytest
 from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.streams.contract import blocked_marker
-from airflow_kstream.model.streams.stream import Deploy
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs

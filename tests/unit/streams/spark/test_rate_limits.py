@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.stream import Deploy
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.spark.rate_limits import limited
 from tests.simulated.yarn import TICKET_SPEC

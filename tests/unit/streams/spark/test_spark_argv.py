@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.stream import Deploy, KeytabCredentials, TicketCredentials
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.stream import KeytabCredentials, TicketCredentials
 from airflow_kstream.model.streams.submission import Origin, SparkDefaults
 from airflow_kstream.policy.streams.spark.spark_argv import (
     SparkJob,

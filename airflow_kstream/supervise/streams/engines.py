@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 
 
 def engine_of(spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> Engine:
-    """Return the engine of this stream: today always Spark.
+    """Return the engine of this stream.
 
     `spark` returns what the `spark` connection contributes; it is called only when a submission is built.
     `spark_submit` is the client that a person names, if any.
     """
-    return SparkEngine(spark, spark_submit)
+    return FlinkEngine() if isinstance(spec, FlinkStreamSpec) else SparkEngine(spark, spark_submit)

@@ -1,0 +1,173 @@
+"""Settings of Flink that a declaration may not set: the supervisor sets them itself, or they can only be mistakes.
+
+One table for reading and for planning. A setting goes by each of its names: Flink takes older ones, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey, FieldCheck
+from airflow_kstream.model.secrets import SecretRef, Value
+from airflow_kstream.model.streams.spark_conf import ConfValue, files_in_conf
+
+TAGS = "yarn.tags"
+QUEUE = "yarn.application.queue"
+# Flink masks the values of keys with these words (GlobalConfiguration.isSensitive), in its logs and on its pages.
+_MASKED = (
+    "password",
+    "secret",
+    "fs.azure.account.key",
+    "apikey",
+    "auth-params",
+    "service-key",
+    "token",
+    "basic-auth",
+    "jaas.config",
+    "http-headers",
+)
+_OUR_TAG = "kstream"
+_CHECKPOINTS = "it is checkpoints, below which each generation has a folder of its own"
+_RESUME = "a generation starts where the one before it was left; a person names another start once, when it is started"
+_HA = (
+    "without it an application has one attempt, and the supervisor starts the next from the newest checkpoint; "
+    "two that restart a job would run it twice"
+)
+# Each with what to use instead. A key that ends with a dot stands for all below it.
+_RESERVED = {
+    "execution.target": "target is yarn-application; remove it",
+    "execution.attached": "remove it: nobody waits in a JVM",
+    "execution.shutdown-on-application-finish": "remove it: a JobManager without a job would count as running",
+    "execution.submit-failed-job-on-application-error": "remove it: a job that never ran has ended",
+    "execution.state-recovery.path": _RESUME,
+    "execution.state-recovery.claim-mode": "a supervisor deletes what is superseded; the mode is NO_CLAIM",
+    "execution.state-recovery.ignore-unclaimed-state": _RESUME,
+    "execution.savepoint.path": _RESUME,
+    "execution.savepoint-restore-mode": "a supervisor deletes what is superseded; the mode is NO_CLAIM",
+    "execution.savepoint.ignore-unclaimed-state": _RESUME,
+    "execution.checkpointing.dir": _CHECKPOINTS,
+    "state.checkpoints.dir": _CHECKPOINTS,
+    "execution.checkpointing.savepoint-dir": "use savepoints.folder",
+    "state.savepoints.dir": "use savepoints.folder",
+    "execution.checkpointing.externalized-checkpoint-retention": "checkpoints are retained: a restart needs them",
+    "execution.checkpointing.create-subdir": "each generation has a folder of its own",
+    "state.checkpoints.create-subdir": "each generation has a folder of its own",
+    "high-availability": _HA,
+    "high-availability.": _HA,
+    "kubernetes.": "it is for YARN",
+    "jobmanager.archive.fs.dir": "use the cluster's own history server",
+    "parallelism.default": "use deploy.parallelism",
+    "taskmanager.numberOfTaskSlots": "use deploy.slots",
+    "jobmanager.memory.process.size": "use deploy.jobmanager_memory",
+    "taskmanager.memory.process.size": "use deploy.taskmanager_memory",
+    "rest.bind-port": "use deploy.rest_ports",
+    "rest.port": "use deploy.rest_ports",
+    "pipeline.jars": "use deploy.jars",
+    "pipeline.classpaths": "use deploy.jars",
+    "yarn.application.name": "use app_name",
+    "yarn.application.id": "a stream is submitted, and not attached to",
+    "yarn.application.type": "its type is Apache Flink",
+    QUEUE: "use deploy.queue",
+    "yarn.ship-files": "use deploy.files",
+    "yarn.ship-archives": "use deploy.files",
+    "yarn.provided.lib.dirs": "use deploy.lib_dirs",
+    "yarn.application-attempts": "the supervisor owns restarts, and an application has one attempt",
+    "yarn.application-attempt-failures-validity-interval": "an application has one attempt (FLINK-38112)",
+    "yarn.container-start-command-template": "the supervisor needs it for jobs of a proxy user",
+    "yarn.security.kerberos.localized-keytab-path": "use credentials.keytab",
+    "yarn.security.kerberos.ship-local-keytab": "use credentials.keytab",
+    "security.kerberos.login.keytab": "use credentials.keytab",
+    "security.kerberos.login.principal": "use credentials.principal",
+    "security.kerberos.login.use-ticket-cache": "use credentials.mode",
+    "security.kerberos.fetch.delegation-token": "a job needs tokens",
+    "security.delegation.tokens.enabled": "a job needs tokens",
+    "security.delegation.token.provider.hadoopfs.enabled": "no job on a kerberized cluster lives without HDFS's tokens",
+    "security.kerberos.token.provider.hadoopfs.enabled": "no job on a kerberized cluster lives without HDFS's tokens",
+    "security.delegation.token.provider.hadoopfs.renewer": "it is the ResourceManager: without it, no new TaskManager "
+    "can start after one renew interval",
+    "security.kerberos.token.provider.hadoopfs.renewer": "it is the ResourceManager: without it, no new TaskManager "
+    "can start after one renew interval",
+    "security.delegation.token.provider.kstream.": "it belongs to the supervisor",
+    "$internal.": "Flink's own",
+    "flink.hadoop.hadoop.security.authentication": "kstream is for clusters with Kerberos",
+    "flink.hadoop.fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
+    "fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
+    "fs.default-scheme": "it is the connection's default_fs, on which the checkpoints are watched",
+}
+# A connection's queue is the default of all its streams.
+_RESERVED_IN_A_CONNECTION = {key: instead for key, instead in _RESERVED.items() if key != QUEUE}
+_RETAINED = ("execution.checkpointing.num-retained", "state.checkpoints.num-retained")
+# Confs of files that the client reads or loads itself.
+_CONFS_OF_FILES = re.compile(
+    r"(plugin|env\.(log|pid|hadoop\.conf|yarn\.conf))\.dir|.*\.(keystore|truststore)|python\..*", re.IGNORECASE
+)
+
+
+def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
+    """Yield a sentence for each setting that a stream may not have; it shows the value only if that is not a secret."""
+    return _errors(conf, _RESERVED)
+
+
+def flink_connection_errors(conf: Mapping[str, Value]) -> Iterator[str]:
+    """Yield the same for a connection, whose settings are the defaults of all its streams."""
+    return _errors(conf, _RESERVED_IN_A_CONNECTION)
+
+
+def is_masked(key: str) -> bool:
+    """Return whether Flink masks the value of this key wherever it shows its configuration."""
+    return any(word in key.lower() for word in _MASKED)
+
+
+def files_in_flink_conf(conf: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of files of this host that the client reads or loads by these settings."""
+    yield from (value for key, value in conf.items() if _CONFS_OF_FILES.fullmatch(key))
+    yield from files_in_conf(conf)
+
+
+def _errors(conf: Mapping[str, Value], reserved: Mapping[str, str]) -> Iterator[str]:
+    for key, value in conf.items():
+        if instead := _instead(key, reserved):
+            yield f"sets {key}, which it may not: {instead}"
+        if isinstance(value, SecretRef) and not is_masked(key):
+            yield (
+                f"takes {key} from a secret, which it may not: Flink shows that value on its pages to each user of the "
+                f"cluster; it masks keys with one of {', '.join(_MASKED)}"
+            )
+    tags = str(conf.get(TAGS, "")).split(",")
+    if any(tag.strip().lower().startswith(_OUR_TAG) for tag in tags):
+        yield f"sets {TAGS}; no tag of a job's own may begin with {_OUR_TAG}, by which the supervisor finds its own"
+    for key in _RETAINED:
+        if (kept := conf.get(key)) is not None and not (str(kept).isdecimal() and int(str(kept)) >= 2):
+            yield f"sets {key}={kept}; allowed is 2 or more: the newest one may be incomplete when a job dies"
+
+
+def _instead(key: str, reserved: Mapping[str, str]) -> str:
+    below = (words for name, words in reserved.items() if name.endswith(".") and key.startswith(name))
+    return reserved.get(key) or next(below, "")
+
+
+def _refused(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Value]:
+    if (info.context or {}).get(PERSISTED):
+        return conf
+    if message := "; ".join(flink_conf_errors(conf)):
+        raise PydanticCustomError("conf", "{wrong}", {"wrong": message})
+    return conf
+
+
+def _refused_in_a_connection(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Value]:
+    if message := "; ".join(flink_connection_errors(conf)):
+        raise PydanticCustomError("conf", "{wrong}", {"wrong": message})
+    return conf
+
+
+_NAMES = "|".join(re.escape(key) + (".*" if key.endswith(".") else "") for key in _RESERVED)
+FlinkConf = Annotated[
+    Mapping[ConfKey, ConfValue], FieldCheck(_refused, {"propertyNames": {"not": {"pattern": f"^({_NAMES})$"}}})
+]
+# For a connection: Airflow encrypts it, so it contains its secrets literally.
+LiteralFlinkConf = Annotated[Mapping[ConfKey, Argument], FieldCheck(_refused_in_a_connection)]

@@ -1,0 +1,1 @@
+"""Flink: its client, what its JobManager tells, and how its jobs are stopped."""

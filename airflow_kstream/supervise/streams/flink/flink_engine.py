@@ -1,0 +1,90 @@
+"""Flink on YARN in application mode, through the client's own command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.logs.container_log import Process
+from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
+
+# Flink's own default (security.delegation.tokens.renewal.time-ratio).
+_RENEWAL_RATIO = 0.75
+
+
+class FlinkEngine:
+    """The engine for Flink jobs: one application, one JobManager, one job."""
+
+    words = EngineWords("JobManager", ("jobmanager.out", "jobmanager.err", "jobmanager.log"), refreshed="Flink jobs")
+
+    def submission(self, order: SubmissionOrder) -> Submission:
+        return Submission("flink", (), obstacle="this release does not submit Flink jobs")
+
+    def draft(self, order: SubmissionOrder) -> Submission:
+        return self.submission(order)
+
+    def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+        raise InvalidInput("this release does not submit Flink jobs", tried=f"check the client of {spec.name}")
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {}, files=(), stops_itself=False)
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        raise InvalidInput("this release does not submit Flink jobs", tried="submit")
+
+    def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
+        return tuple(Checkpoint(path, None) for path in spec.checkpoints)
+
+    def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
+        return None
+
+    def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
+        return "a checkpoint of Flink's does not tell what its job has read"
+
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> StopResult | None:
+        return None
+
+    def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
+        yield f"/user/{app.user}/.flink/{app.id}"
+
+    def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
+        return _RENEWAL_RATIO
+
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        return True
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return ()
+
+    def token_filesystems(self, cluster: Cluster, spec: StreamSpec) -> tuple[str, ...]:
+        return (cluster.default_fs,)
+
+    def uncounted_tokens(
+        self, cluster: Cluster, spec: StreamSpec, tokens: tuple[LaunchToken, ...] = ()
+    ) -> tuple[UncountedToken, ...]:
+        return ()
+
+    def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
+        return ()
+
+    def examiner(self, session: ClusterSession, app: Application, query: str) -> Examiner:
+        raise InvalidInput("this release takes no thread dumps of Flink jobs", tried=f"look into {app.id}")
+
+    def last_error(self, logs: Mapping[str, str]) -> str:
+        return ""
