@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class UnknownSpec:
+    """A stand-in for a spec that can't be read; `why` gives the reason, as the end of a sentence."""
+
+    why: str
 
 
 def write(version: int, fields: Mapping[str, Any], indent: int | None = None) -> str:

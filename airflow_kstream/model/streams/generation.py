@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.fields import is_stream_name
@@ -20,8 +20,10 @@ from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.model.streams.contract import fence_name
 from airflow_kstream.model.streams.horizon import Horizon, LaunchToken
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.streams.stream import StreamSpec
 
 ALL_STREAMS_TAG = "kstream"
 _STREAM_TAG = f"{ALL_STREAMS_TAG}-stream-"

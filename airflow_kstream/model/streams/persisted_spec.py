@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Set
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -30,6 +30,7 @@ from airflow_kstream.model.streams.stream import (
     StreamSpec,
     spec_of,
 )
+from airflow_kstream.model.versioned import UnknownSpec
 
 # Increment it whenever the same spec gets another digest.
 _VERSION = 2
@@ -38,13 +39,6 @@ _NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow", "savepoints", "outputs"}
 
 _JOB = ("name", "credentials", "application", "checkpoints", "arguments", "conf", "deploy")
 _OF_FLINK = ("savepoints", "outputs")
-
-
-@dataclass(frozen=True)
-class UnknownSpec:
-    """A stand-in for a spec that can't be read; `why` gives the reason, as the end of a sentence."""
-
-    why: str
 
 
 def read_spec(persisted: object) -> StreamSpec | UnknownSpec:

@@ -13,8 +13,8 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, identity_of, key_loss, keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession

@@ -30,10 +30,10 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.model.streams.generation import Claim, DesiredState
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.spark_conf import FIXED
 from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings

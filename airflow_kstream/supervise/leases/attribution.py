@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.leases.lease import Attribution
 from airflow_kstream.model.leases.open_file import FileHistory, OpenFile
 from airflow_kstream.model.streams.generation import Claim, Missing, StreamId
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims, registered
 

@@ -21,8 +21,8 @@ from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.expiry import ExpiryCheck
 from airflow_kstream.model.kerberos.tokens import DelegationToken, Token
 from airflow_kstream.model.streams.generation import Claim, StreamId
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

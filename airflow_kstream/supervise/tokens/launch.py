@@ -14,9 +14,9 @@ from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import CredentialLook
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes

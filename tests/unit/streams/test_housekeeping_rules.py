@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.contract import (
     fence_name,
 )
 from airflow_kstream.model.streams.generation import Desired, DesiredState, Missing
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
     cleaning,

@@ -17,9 +17,9 @@ from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.streams.generation import Claim, Missing
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.observation import CredentialLook
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives, last_round
 from airflow_kstream.policy.streams.horizon.refresh import Refresh
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss

@@ -16,9 +16,10 @@ from functools import cached_property
 from airflow_kstream.model.streams.generation import Claim, FailedSpec, Missing, Position
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import Change, UnknownSpec, change, differences, fingerprint
+from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.ends.after_end import recorded_end
 
 # The reason of a restart with `on_change: restart`.

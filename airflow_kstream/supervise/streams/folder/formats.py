@@ -34,9 +34,9 @@ from airflow_kstream.model.streams.generation import (
 )
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import LaunchToken
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec, fingerprint, read_spec
+from airflow_kstream.model.streams.persisted_spec import fingerprint, read_spec
 from airflow_kstream.model.streams.stream import EngineName, StreamSpec
-from airflow_kstream.model.versioned import read, read_any, write
+from airflow_kstream.model.versioned import UnknownSpec, read, read_any, write
 
 # The first whose claims are believed by their authors. Earlier ones are refused.
 VERSION = 3

@@ -26,8 +26,8 @@ from airflow_kstream.model.streams.contract import (
     stop_marker,
 )
 from airflow_kstream.model.streams.generation import Claim, Desired, DesiredState, Position, StreamId
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.authors import present_user
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing

@@ -25,8 +25,8 @@ from airflow_kstream.model.streams.observation import (
     YarnLook,
     application_of,
 )
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.ends.after_end import recorded_end
 from airflow_kstream.policy.streams.horizon.rotation import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession

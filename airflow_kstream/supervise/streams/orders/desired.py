@@ -12,9 +12,9 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, N
 from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.freeze import ends_held, left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession

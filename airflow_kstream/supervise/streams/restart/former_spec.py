@@ -11,9 +11,9 @@ from airflow_kstream.model.streams.contract import claim_file, claims
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.ends.after_end import believed
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, committed, may_go_back, why_it_stays
