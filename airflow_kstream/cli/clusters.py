@@ -51,7 +51,7 @@ def spark_defaults(conn_id: str) -> SparkDefaults:
     """Return what a `spark` connection contributes. Raises InvalidInput: when it is missing or not for YARN."""
     # Imported late: Airflow takes seconds, which a command without it need not spend.
     with _airflow_to_standard_error():
-        from airflow_kstream.hooks.cluster import spark_defaults_of
+        from airflow_kstream.hooks.connection import spark_defaults_of
 
         return spark_defaults_of(_connection(conn_id, f"{conn_id} is not an Airflow connection"))
 
@@ -61,7 +61,7 @@ def _fields(cluster_name: str) -> ConnectionFields:
         return _from_file(Path(cluster_name))
     # Imported late, as above.
     with _airflow_to_standard_error():
-        from airflow_kstream.hooks.cluster import fields_of
+        from airflow_kstream.hooks.connection import fields_of
 
         return fields_of(
             _connection(cluster_name, f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection")

@@ -20,7 +20,8 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import TICKETS
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
-from airflow_kstream.model.kerberos.ticket import CacheKind, TicketCache, split_cache_name
+from airflow_kstream.model.kerberos.identity import CacheKind, split_cache_name
+from airflow_kstream.model.kerberos.ticket import TicketCache
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
 from airflow_kstream.supervise.tickets.managed import ManagedTicket

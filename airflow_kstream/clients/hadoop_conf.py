@@ -9,9 +9,12 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_kstream.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.clusters.cluster import Cluster
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 _RPC_PORT, _RESOURCEMANAGER_RPC_PORT = 8020, 8032
@@ -164,6 +167,13 @@ class HadoopConf:
         else:
             value = _JAVA_PROPERTIES[name]() if name in _JAVA_PROPERTIES else None
         return self._properties.get(name) if value is None else value
+
+
+def rpc_conf(cluster: Cluster) -> HadoopConf:
+    """Return the folder with the servers' RPC addresses. Raises InvalidInput: when the connection names none."""
+    if not cluster.hadoop_conf_dir:
+        raise InvalidInput(f"connection {cluster.name} needs a hadoop_conf_dir with the servers' RPC addresses")
+    return HadoopConf(cluster.hadoop_conf_dir)
 
 
 def _of_this_user(field: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import requests
 import urllib3
@@ -22,9 +22,12 @@ from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
 from airflow_kstream.clients.waiting import USUAL
 from airflow_kstream.clients.whole_answer import limit_whole_answers
-from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.clusters.cluster import Tls
+
 
 # What a server's refusal means, by its status.
 REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}

@@ -8,11 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.yarn_failover import ActiveResourceManager
-from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.clients.yarn_server import ClusterInfo, NoSuchPage
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Tls
@@ -21,6 +20,10 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import LoggedContainer
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
+
 
 _LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _ALIVE = ",".join(state for state in ApplicationState if not state.terminal)

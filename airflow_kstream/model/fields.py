@@ -17,8 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.kerberos.identity import is_principal
-from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
+from airflow_kstream.model.kerberos.identity import CacheKind, is_principal, split_cache_name
 from airflow_kstream.model.names import ID, LONGEST_APP_NAME, OF_AN_APP_NAME, OF_AN_ID, allowed_for, is_app_name, is_id
 
 # The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.

@@ -14,7 +14,7 @@ from airflow.sdk import BaseNotifier
 
 from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import real_path
-from airflow_kstream.hooks.cluster import fields_of, read_connection
+from airflow_kstream.hooks.connection import fields_of, read_connection
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput, KstreamError

@@ -1,24 +1,137 @@
-"""Events of a cluster that a task finds: told from its worker, at its end, within a bounded time."""
+"""Events of a cluster that a task finds: told from its worker, at its end, within a bounded time.
+
+The notes of what a task told: on HDFS or, as long as that can't be asked, on the disk of its worker.
+
+A task tells of a ticket that can't be renewed exactly when HDFS can't be asked. The next run on this worker that can
+ask it takes along what was left.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from airflow_kstream import metrics, settings
+from airflow_kstream.clients.local.private import forget_text, keep_text, kept_text
+from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.streams.event import Event, EventKind, ToldSubject, Trouble
+from airflow_kstream.model.streams.event import (
+    LONGEST,
+    Event,
+    EventKind,
+    Ledger,
+    ToldSubject,
+    Trouble,
+    read_told,
+    written_told,
+)
 from airflow_kstream.notifications.bounds import look_at, within
 from airflow_kstream.notifications.notifier import configured, notify_now
 from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
-from airflow_kstream.notifications.task_notes import task_notes
-from airflow_kstream.policy.events.bundles import compare, words
+from airflow_kstream.policy.events.bundles import compare, joined, words
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.told import ToldNotes
+
+# Seconds for HDFS, before the messages and after them.
+_PATIENCE = 60.0
+
+
+class TaskNotes:
+    """The notes of one subject, for one run. What fails is a warning, and fails no task.
+
+    `told` are those on HDFS, None where there is no way to them. `folder` is the worker's own.
+    """
+
+    def __init__(self, subject: ToldSubject, told: ToldNotes | None, folder: Path) -> None:
+        self._subject = subject
+        self._told = told
+        self._folder = folder
+        self._left: Ledger | None = None
+
+    def read(self) -> Ledger:
+        """Return what was told, as far as that can be read within a minute."""
+        self._left = self._read_here()
+        stored = self._read_there()
+        if stored is None:
+            return self._left or Ledger()
+        return joined(stored, self._left) if self._left else stored
+
+    def note(self, ledger: Ledger, *, changed: bool) -> None:
+        """Note what was told by now; without a change only what this worker has left to be noted on HDFS."""
+        if not changed and (self._left is None or self._told is None):
+            return
+        if self._note_there(ledger):
+            self._forget_here()
+        elif changed:
+            self._leave_here(ledger)
+
+    def _read_there(self) -> Ledger | None:
+        """Read the notes on HDFS, None if they can't be read: then nothing is noted there in this run either."""
+        if self._told is None:
+            return None
+        told, subject = self._told, self._subject
+        try:
+            return in_time(_PATIENCE, lambda: told.read([subject])[subject])
+        except Exception as error:
+            log.warning("What was told can't be read on HDFS, so each worker may tell it once: %s", error)
+            self._told = None
+        return None
+
+    def _note_there(self, ledger: Ledger) -> bool:
+        if self._told is None:
+            return False
+        told = self._told
+        try:
+            in_time(_PATIENCE, lambda: told.note(self._subject, ledger))
+        except Exception as error:
+            log.warning("What was told can't be noted on HDFS: %s", error)
+            return False
+        return True
+
+    def _read_here(self) -> Ledger | None:
+        try:
+            text = kept_text(self._folder, self._subject.file_name, LONGEST)
+        except (OSError, InvalidInput) as error:
+            log.warning("What this worker told can't be read: %s", error)
+            return None
+        return read_told(text, self._subject) if text else None
+
+    def _leave_here(self, ledger: Ledger) -> None:
+        text = written_told(self._subject, replace(ledger, alone=True), user_at_host())
+        try:
+            keep_text(self._folder, self._subject.file_name, text)
+        except OSError as error:
+            log.warning("What was told can't be noted on this worker either, so the next run tells it again: %s", error)
+
+    def _forget_here(self) -> None:
+        if self._left is not None:
+            try:
+                forget_text(self._folder, self._subject.file_name)
+            except OSError as error:
+                log.warning("What is noted on HDFS by now can't be deleted on this worker: %s", error)
+
+
+@contextmanager
+def task_notes(subject: ToldSubject, folder: Path) -> Iterator[TaskNotes]:
+    """Yield the notes of a subject, as the principal of its connection."""
+    with ExitStack() as opened:
+        told: ToldNotes | None = None
+        try:
+            cluster = opened.enter_context(KstreamClusterHook(subject.connection).cluster())
+            told = opened.enter_context(open_session(cluster, cluster.watcher)).told
+        except Exception as error:
+            log.warning("What was told can't be read on HDFS, so each worker may tell it once: %s", error)
+        yield TaskNotes(subject, told, folder)
+
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.clients.local.regular_files import declared_names
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
-from airflow_kstream.operators.stream_control import speaker
+from airflow_kstream.operators.retries import KstreamOperator, speaker, wrong_input_is_final
 from airflow_kstream.policy.streams.housekeeping import cleaning_age
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper

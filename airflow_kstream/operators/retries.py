@@ -141,3 +141,14 @@ def wrong_input_is_final() -> Iterator[None]:
         yield
     except InvalidInput as error:
         raise AirflowFailException(str(error)) from error
+
+
+def speaker(context: Context) -> str:
+    """Return who gives a task's order: the user who triggered its run by hand, else its DAG. Never a value of the run's
+    form.
+
+    A run that another DAG's task triggered inherits that run's user name, who did not ask for this one.
+    """
+    run = context["dag_run"]
+    by_hand = run.triggering_user_name if run.run_type == "manual" else None
+    return by_hand or f"DAG {run.dag_id}"

@@ -7,13 +7,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from airflow_kstream.hooks.cluster import AirflowSecrets, KstreamClusterHook
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.connection import AirflowSecrets
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.streams.freeze import freeze_length
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
+from airflow_kstream.operators.retries import KstreamOperator, speaker, wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
@@ -189,17 +190,6 @@ class StreamControlOperator(KstreamOperator):
             self.log.warning("%s", error)
             return f"{said}; the task that watches it stops it once the servers answer"
         return report.why
-
-
-def speaker(context: Context) -> str:
-    """Return who gives a task's order: the user who triggered its run by hand, else its DAG. Never a value of the run's
-    form.
-
-    A run that another DAG's task triggered inherits that run's user name, who did not ask for this one.
-    """
-    run = context["dag_run"]
-    by_hand = run.triggering_user_name if run.run_type == "manual" else None
-    return by_hand or f"DAG {run.dag_id}"
 
 
 def _start(run: StreamRun, reason: str) -> str:

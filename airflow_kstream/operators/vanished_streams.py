@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics, settings
 from airflow_kstream.assets import asset_uri, cluster_inlets
-from airflow_kstream.hooks.cluster import AirflowSecrets, KstreamClusterHook, read_connection, spark_defaults_of
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.connection import AirflowSecrets, read_connection, spark_defaults_of
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.streams.declarations import DeclarationFolder
 from airflow_kstream.model.streams.event import EventKind, Trouble

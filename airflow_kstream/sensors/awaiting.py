@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_kstream.hooks.cluster import read_connection
+from airflow_kstream.hooks.connection import read_connection
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS, argument_of
 from airflow_kstream.triggers.awaiting import is_transient, raise_error, raise_event

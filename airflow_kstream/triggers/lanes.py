@@ -11,12 +11,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.supervise.streams.look.verdict import Verdict
-from airflow_kstream.supervise.streams.look.watch import Subject
 from airflow_kstream.triggers.shared import Opener, Sessions
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.streams.look.watch import Subject
+
 
 log = logging.getLogger(__name__)
 

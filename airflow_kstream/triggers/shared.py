@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from airflow.sdk import BaseHook
 
-from airflow_kstream.hooks.cluster import fields_of
+from airflow_kstream.hooks.connection import fields_of
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.notifications.bounds import learn, unread

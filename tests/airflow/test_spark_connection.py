@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 
-from airflow_kstream.hooks.cluster import spark_defaults_of
+from airflow_kstream.hooks.connection import spark_defaults_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.submission import SparkDefaults
 

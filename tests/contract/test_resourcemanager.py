@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.minicluster import Minicluster
@@ -23,7 +24,7 @@ from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.policy.streams.ends.ends import end_of
-from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.contract.conftest import Living
 from tests.live.sleepers import sleeping

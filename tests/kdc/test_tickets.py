@@ -21,8 +21,8 @@ from airflow_kstream.clients.kerberos import ccache, tickets
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Unavailable
-from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket
+from airflow_kstream.model.kerberos.identity import CacheKind, Identity
+from airflow_kstream.model.kerberos.ticket import Ticket
 from tests.kdc.logins import login
 from tests.live.realms import without_kdc
 from tests.live.streams import await_that

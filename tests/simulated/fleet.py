@@ -30,7 +30,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.streams.generation import Position, StreamId
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.notifications import ledgers, outbox, task_notes, tasks
+from airflow_kstream.notifications import ledgers, outbox, tasks
 from airflow_kstream.operators import (
     cluster_doctor,
     fleet_look,
@@ -213,7 +213,7 @@ class Fleet:
         yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes, progress))
         yield from (
             (module, "open_session", self.workers_session)
-            for module in (*workers, cluster_doctor, acting, task_notes, undeclared, progress_sensor)
+            for module in (*workers, cluster_doctor, acting, tasks, undeclared, progress_sensor)
         )
         for module in (polling, operators, undeclared, freeze_warnings, fleet_look):
             yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)

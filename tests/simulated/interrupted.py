@@ -10,7 +10,8 @@ from typing import cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs
+from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.checkpoint_owner import Owner, Ownership
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG

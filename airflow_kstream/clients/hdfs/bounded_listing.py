@@ -1,13 +1,19 @@
-"""How many rows of a listing are kept: a stranger's million files end no worker, and hide nobody else's."""
+"""How much of what others leave is read: a stranger's million files end no worker, and hide nobody else's."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 
 # Of one listing: what lies beyond is somebody's mischief, or a case for housekeeping.
 MOST_ROWS = 20_000
+# Of what this package writes and reads as one text; a stranger's file of gigabytes must end no worker.
+LONGEST_TEXT = 1 << 20
 
 
 class _Owned(Protocol):
@@ -16,6 +22,25 @@ class _Owned(Protocol):
 
 
 Row = TypeVar("Row", bound=_Owned)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The entries of a folder, sorted as the server sorts them.
+
+    `cut` is how many more each of these owners has in it: they are left out where there are more than MOST_ROWS, and
+    always of the owner who has the most. So an owner who is not named there is listed completely.
+    """
+
+    entries: tuple[FileStatus, ...] = ()
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """Return what was left out, in words; empty if nothing was."""
+        most = sorted(self.cut.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{count} of {owner or 'an owner without a name'}" for owner, count in most[:5])
+        return f"it has more than {MOST_ROWS} entries, of which these are not looked at: {named}" if named else ""
 
 
 def kept(pages: Iterable[Iterable[Row]], most: int = MOST_ROWS) -> tuple[tuple[Row, ...], dict[str, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import requests
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode
-from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS, kept
+from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, Listing, kept
 from airflow_kstream.clients.http import http_errors, hushed, kerberos_session, server_date
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.rpc.java_exceptions import error_of
@@ -36,8 +36,6 @@ _DSTREAMS = re.compile(r"checkpoint-\d+")
 # Whatever else lies in a checkpoint, and however much of it.
 _INSIDE = re.compile(rf"offsets|commits|metadata|{_DSTREAMS.pattern}")
 _BATCH = re.compile(r"[0-9]{1,19}")
-# Of what this package writes and reads as one text; a stranger's file of gigabytes must end no worker.
-LONGEST_TEXT = 1 << 20
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 # The words of a server whose rename decides between no two callers.
@@ -67,25 +65,6 @@ class FileStatus:
 
 
 _Pages = Iterator[Sequence[FileStatus]]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The entries of a folder, sorted as the server sorts them.
-
-    `cut` is how many more each of these owners has in it: they are left out where there are more than MOST_ROWS, and
-    always of the owner who has the most. So an owner who is not named there is listed completely.
-    """
-
-    entries: tuple[FileStatus, ...] = ()
-    cut: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        """Return what was left out, in words; empty if nothing was."""
-        most = sorted(self.cut.items(), key=lambda item: -item[1])
-        named = ", ".join(f"{count} of {owner or 'an owner without a name'}" for owner, count in most[:5])
-        return f"it has more than {MOST_ROWS} entries, of which these are not looked at: {named}" if named else ""
 
 
 class Hdfs:

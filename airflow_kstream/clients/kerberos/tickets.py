@@ -15,8 +15,8 @@ from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, TicketCache, split_cache_name
+from airflow_kstream.model.kerberos.identity import CacheKind, Identity, split_cache_name
+from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
 
 _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096

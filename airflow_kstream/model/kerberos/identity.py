@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -36,6 +37,26 @@ class Identity:
         return f"{self.principal} for {self.do_as}" if self.do_as else self.principal
 
 
+class CacheKind(StrEnum):
+    """The kinds of caches that MIT Kerberos knows. Java reads only plain files."""
+
+    FILE = "FILE"
+    DIR = "DIR"
+    MEMORY = "MEMORY"
+    KCM = "KCM"
+    KEYRING = "KEYRING"
+
+    @property
+    def java_reads(self) -> bool:
+        """Return True if Java can read the cache. The caches of a DIR are files too: Java reads one by its path."""
+        return self is CacheKind.FILE or self is CacheKind.DIR
+
+    @property
+    def ours(self) -> bool:
+        """Return True if a process keeps the cache, itself or in files; others are a daemon's or the kernel's."""
+        return self.java_reads or self is CacheKind.MEMORY
+
+
 def is_principal(text: str) -> bool:
     """Return True if it can be a principal. A text that begins with - would be read as an option by other programs."""
     return bool(_PRINCIPAL.fullmatch(text)) and text.isprintable() and not text.startswith("-")
@@ -47,6 +68,18 @@ def split_principal(principal: str) -> tuple[str, str | None, str]:
     if match is None:
         raise InvalidInput(f"{principal!r} is not a principal; write primary[/instance]@REALM")
     return match["primary"], match["instance"], match["realm"]
+
+
+def split_cache_name(name: str) -> tuple[CacheKind, str]:
+    """Split "FILE:/path" into kind and rest; a path alone is a FILE. Raises InvalidInput: when the kind is unknown."""
+    prefix, colon, rest = name.partition(":")
+    if not colon or "/" in prefix:
+        return CacheKind.FILE, name
+    try:
+        return CacheKind(prefix.upper()), rest
+    except ValueError:
+        known = ", ".join(CacheKind)
+        raise InvalidInput(f"{name!r} is not a ticket cache: its kind is {prefix!r}; known kinds are {known}") from None
 
 
 @dataclass(frozen=True)

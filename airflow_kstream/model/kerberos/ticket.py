@@ -4,33 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.kerberos.identity import split_principal
+from airflow_kstream.model.kerberos.identity import CacheKind, split_cache_name, split_principal
 from airflow_kstream.model.plain import fields_of
-
-
-class CacheKind(StrEnum):
-    """The kinds of caches that MIT Kerberos knows. Java reads only plain files."""
-
-    FILE = "FILE"
-    DIR = "DIR"
-    MEMORY = "MEMORY"
-    KCM = "KCM"
-    KEYRING = "KEYRING"
-
-    @property
-    def java_reads(self) -> bool:
-        """Return True if Java can read the cache. The caches of a DIR are files too: Java reads one by its path."""
-        return self is CacheKind.FILE or self is CacheKind.DIR
-
-    @property
-    def ours(self) -> bool:
-        """Return True if a process keeps the cache, itself or in files; others are a daemon's or the kernel's."""
-        return self.java_reads or self is CacheKind.MEMORY
 
 
 @dataclass(frozen=True)
@@ -88,18 +66,6 @@ class TicketCache:
         """Return plain data, every ticket of the cache included."""
         tickets = [ticket.to_json(now) for ticket in self.tickets]
         return {"cache": self.name, "kind": self.kind.value, "principal": self.principal, "tickets": tickets}
-
-
-def split_cache_name(name: str) -> tuple[CacheKind, str]:
-    """Split "FILE:/path" into kind and rest; a path alone is a FILE. Raises InvalidInput: when the kind is unknown."""
-    prefix, colon, rest = name.partition(":")
-    if not colon or "/" in prefix:
-        return CacheKind.FILE, name
-    try:
-        return CacheKind(prefix.upper()), rest
-    except ValueError:
-        known = ", ".join(CacheKind)
-        raise InvalidInput(f"{name!r} is not a ticket cache: its kind is {prefix!r}; known kinds are {known}") from None
 
 
 def cache_file_name(principal: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
@@ -23,7 +24,10 @@ from airflow_kstream.model.streams.persisted_spec import fingerprint, read_spec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec, read, write
 from airflow_kstream.policy.authors import may_declare
-from airflow_kstream.supervise.clusters.state_dir import StateDir
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.state_dir import StateDir
+
 
 VERSION = 1
 _ADOPTED = "adopted."

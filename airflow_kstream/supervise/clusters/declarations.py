@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
@@ -29,8 +29,11 @@ from airflow_kstream.model.streams.declarations import (
 )
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
-from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
 from airflow_kstream.supervise.clusters.write_once import replace_file
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
+
 
 T = TypeVar("T")
 

@@ -8,8 +8,10 @@ import uuid
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs, Listing
+from airflow_kstream.clients.hdfs.bounded_listing import Listing
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import (
     LAST_OF_SUPERVISORS,
     LAST_OF_USERS,
@@ -24,8 +26,11 @@ from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.policy.authors import may_order
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
-from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
 from airflow_kstream.supervise.clusters.write_once import wrote_once
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
+
 
 # Writers are persons: so many of them at the same moment are a fault.
 _ATTEMPTS = 20

@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Denied, NotFound
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+
 
 # More than a folder of HDFS can have (dfs.namenode.fs-limits.max-directory-items is at most 6.4 millions).
 _MOST_ENTRIES = 10**7

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.clients.yarn_rpc import ResourceManagerRpc
 from airflow_kstream.model.clusters.allow import covers
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import Denied, InvalidInput
+from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.progress import TopicsAt
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
@@ -101,10 +101,3 @@ def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSessio
     finally:
         hdfs.close()
         yarn.close()
-
-
-def rpc_conf(cluster: Cluster) -> HadoopConf:
-    """Return the folder with the servers' RPC addresses. Raises InvalidInput: when the connection names none."""
-    if not cluster.hadoop_conf_dir:
-        raise InvalidInput(f"connection {cluster.name} needs a hadoop_conf_dir with the servers' RPC addresses")
-    return HadoopConf(cluster.hadoop_conf_dir)

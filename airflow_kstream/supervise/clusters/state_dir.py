@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, FileStatus, Hdfs, Listing
+from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, Listing
 from airflow_kstream.model.clusters.authors import (
     SUPERVISORS_FILE,
     FolderKind,
@@ -19,6 +20,10 @@ from airflow_kstream.model.clusters.authors import (
     named_supervisors,
 )
 from airflow_kstream.model.errors import Denied, NotFound
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+
 
 # Owners of `/` and of a state_dir change by a superuser's hand, some day.
 _OWNERS_HOLD_SECONDS = 600.0

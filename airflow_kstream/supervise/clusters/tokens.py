@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kms import Kms, is_kms
@@ -21,7 +23,10 @@ from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken, TokenLifetimes
-from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+
 
 # Seconds: each measurement is a token that a NameNode makes, renews and cancels.
 _MEASURED_EVERY, _AFTER_A_FAILURE = 3600.0, 300.0

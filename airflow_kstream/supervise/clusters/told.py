@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
@@ -23,8 +23,11 @@ from airflow_kstream.model.streams.event import (
 from airflow_kstream.policy.authors import may_remember
 from airflow_kstream.policy.events.bundles import joined
 from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
-from airflow_kstream.supervise.clusters.state_dir import StateDir
 from airflow_kstream.supervise.clusters.write_once import replace_file
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.state_dir import StateDir
+
 
 _FILE_MODE = "600"
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.webhdfs import LONGEST_TEXT, Hdfs
+from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+
 
 # Everybody who supervises reads what others wrote; nothing here is secret.
 FILE_MODE = "644"

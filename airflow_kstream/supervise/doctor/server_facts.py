@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients import spark
@@ -41,9 +42,12 @@ from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
-from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
-from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.doctor.try_ask import try_ask
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
+    from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
+
 
 _SITES = "core-, hdfs- and yarn-site.xml"
 _HADOOP = "the version of its Hadoop client"

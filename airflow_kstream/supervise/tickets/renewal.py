@@ -20,8 +20,8 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, forget, recall, remember
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
-from airflow_kstream.model.kerberos.identity import Identity, split_principal
-from airflow_kstream.model.kerberos.ticket import Ticket, split_cache_name
+from airflow_kstream.model.kerberos.identity import Identity, split_cache_name, split_principal
+from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.plain import Group, fields_of, plain
 from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
 from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache

@@ -12,8 +12,8 @@ from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import PrincipalDeclaration, TicketDeclaration, require_distinct
-from airflow_kstream.model.kerberos.identity import Identity, is_principal
-from airflow_kstream.model.kerberos.ticket import cache_file_name, split_cache_name
+from airflow_kstream.model.kerberos.identity import Identity, is_principal, split_cache_name
+from airflow_kstream.model.kerberos.ticket import cache_file_name
 from airflow_kstream.supervise.tickets.managed import ManagedTicket
 
 

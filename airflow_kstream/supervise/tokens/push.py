@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.token_mint import token_service
 from airflow_kstream.clients.spark import added_variables
 from airflow_kstream.clients.spark_installations import installation
@@ -28,7 +29,7 @@ from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, DelegationToken, To
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.policy.streams.restart.allowed import words
-from airflow_kstream.supervise.clusters.session import ClusterSession, rpc_conf
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import cancel_at, mint_at, unproven
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.restart.token_pushes import push_of, record_push

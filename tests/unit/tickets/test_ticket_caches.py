@@ -9,7 +9,8 @@ import pytest
 
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.formats.ticket import TicketKey, ticket_key
-from airflow_kstream.model.kerberos.ticket import CacheKind, Ticket, TicketCache, cache_file_name, split_cache_name
+from airflow_kstream.model.kerberos.identity import CacheKind, split_cache_name
+from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache, cache_file_name
 from tests.simulated.tickets import AES256, CIPHER, WITH_KVNO, der, sealed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,12 +8,15 @@ A checkpoint without a known position is not this module's business: its owner d
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import Looks
-from airflow_kstream.model.streams.observation import Observation
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.streams.observation import Observation
 
 
 def position_doubt(observation: Observation, looks: Looks) -> str | None:

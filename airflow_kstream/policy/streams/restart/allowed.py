@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from airflow_kstream.model.airflow_options import NotifyPolicy, notifiers_of, texts_in
 from airflow_kstream.model.clusters.allow import Allow, covers, covers_file, covers_secret, covers_server
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.kerberos.ticket import CacheKind, split_cache_name
+from airflow_kstream.model.kerberos.identity import CacheKind, split_cache_name
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.spark_conf import DOWNLOADS, redefined_schemes
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials

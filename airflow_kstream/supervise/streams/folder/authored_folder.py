@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs, Listing
+from airflow_kstream.clients.hdfs.bounded_listing import Listing
 from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
@@ -21,10 +21,14 @@ from airflow_kstream.model.streams.contract import claims, is_draft
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.policy.authors import needs_ground, sorted_by_author
 from airflow_kstream.supervise.clusters.own_folder import make_in_state_dir
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import FILE_MODE, placed, replace_file, text_at, wrote_once
 from airflow_kstream.supervise.streams.folder.folder_owner import in_own_folder, require_own_folder
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+
 
 T = TypeVar("T")
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import Supervisors
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.streams.generation import StreamId
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 
 
 def require_own_folder(

@@ -8,16 +8,19 @@ lie on the same filesystem.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import ALL_STREAMS, OrderFile
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.streams.freeze import LIFTED, NOT_FROZEN, Freeze
 from airflow_kstream.policy.authors import may_freeze
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.streams.folder.formats import read_freeze, unread_freeze, written_freeze
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 class FreezeStore:

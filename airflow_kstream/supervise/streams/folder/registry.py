@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.clusters.authors import AuthoredFiles
@@ -12,9 +13,11 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.names import advised_id
 from airflow_kstream.model.streams.generation import Claim, Desired, StreamId
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput
@@ -19,10 +20,13 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
-from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets, Secrets
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.streams.folder.engine import Engine
+
 
 _SHOWN = 5
 

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.airflow_options import NotifyPolicy
@@ -29,7 +30,6 @@ from airflow_kstream.model.streams.generation import Claim, Desired, DesiredStat
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.authors import present_user
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
 from airflow_kstream.supervise.streams.folder.authored_folder import AuthoredFolder, just_listed, understood
@@ -44,6 +44,10 @@ from airflow_kstream.supervise.streams.folder.formats import (
     written_positions,
     written_stop,
 )
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+
 
 _UNNOTICED = "a checkpoint that was restored to an older state since the last submission goes unnoticed"
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.streams.contract import claim_file, newest_claim
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.supervise.clusters.session import ClusterSession
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+
 
 Numbered = list[tuple[int, Application]]
 

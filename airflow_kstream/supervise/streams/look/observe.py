@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.clusters.application import Application, ApplicationState
@@ -33,11 +34,13 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.memory import failure_of, past_ends
-from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedApplications
 from airflow_kstream.supervise.streams.look.renewals import with_tokens
 from airflow_kstream.supervise.streams.look.watched_claim import completed
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.streams.folder.run import StreamRun
 
 
 @dataclass(frozen=True)

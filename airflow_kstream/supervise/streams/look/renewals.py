@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.yarn import ResourceManager
@@ -28,11 +29,14 @@ from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import Reading, after_failure, after_reading, due, last_round
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import RecentLifetimes
-from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.formats import read_tokens, written_tokens
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+    from airflow_kstream.supervise.streams.folder.engine import Engine
+
 
 log = logging.getLogger(__name__)
 
