@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import mint
+from airflow_kstream.clients.hdfs.tokens import mint
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.kerberos.credentials_file import FreshToken, credentials_file
 from airflow_kstream.model.streams.contract import tokens_file

@@ -1,4 +1,7 @@
-"""A task whose error no retry can help fails at once: wrong input of an operator, and what a retry policy sorts out."""
+"""A task whose error no retry can help fails at once: wrong input of an operator, and what a retry policy sorts out.
+
+`speaker` names who gives a task's order.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.policy.events.attention import token_hands
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.tokens.watched import watched_tokens
+from airflow_kstream.supervise.tokens.expiry import watched_tokens
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.token_push import RefreshStatus
 from airflow_kstream.operators.fleet_look import look_of
 from airflow_kstream.policy.events.attention import UNSEEN, hands, pending
 from airflow_kstream.policy.events.signs import troubles
-from airflow_kstream.policy.events.urgency import Urgency
+from airflow_kstream.policy.events.standing import Urgency
 from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.states.values import detail_row, state_of
 from airflow_kstream.supervise.streams.look.verdict import CredentialVerdict, ProgressVerdict, Verdict

@@ -25,7 +25,7 @@ from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.policy.state_dir import openness
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.state_dir_probes import closed_state_dir, told_supervisors
+from airflow_kstream.supervise.doctor.connection import closed_state_dir, told_supervisors
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_rights
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.live.cli import cluster_file, ran

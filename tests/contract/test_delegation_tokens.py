@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.hdfs.tokens import cancel_by_identifier, mint
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.clients.local.credential_files import read_credentials

@@ -1,4 +1,8 @@
-"""Open files and their leases over WebHDFS: a file's state, its length for readers, and its holder's liveness."""
+"""Open files and their leases over WebHDFS: a file's state, its length for readers, and its holder's liveness.
+
+Where WebHDFS has no probe of a file's holder, RPC has: a TRUNCATE is refused for erasure-coded and lazy-persist files
+before the lease is looked at (FSDirTruncateOp), and Hadoop offers nothing else over HTTP that looks at it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.hdfs_path import file_time, plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
@@ -209,3 +215,29 @@ _ANSWERS: tuple[tuple[str, Callable[[str], HolderAnswer]], ...] = (
     ("currently owned by", _renewing),
     ("", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, refusal=words)),
 )
+
+
+def ask_holders(
+    pool: LeaseHdfsPool, rpc: NameNodeRpc | None, paths: Sequence[str]
+) -> list[HolderAnswer | KstreamError]:
+    """Probe whether the holders of these open files' leases live, over WebHDFS or, where that can't, by RPC.
+
+    Side effects are those of `LeaseHdfs.ask_holder`, and so are the errors, which are answers here.
+    """
+    answers = pool.holder_answers(paths)
+    if rpc is None:
+        return answers
+    return [
+        _answered_by_rpc(rpc.refusal_to_open(path), path) if _is_not_offered(answer) else answer
+        for path, answer in zip(paths, answers, strict=True)
+    ]
+
+
+def _is_not_offered(answer: HolderAnswer | KstreamError) -> bool:
+    return isinstance(answer, HolderAnswer) and any(name in answer.refusal for name in NO_SUCH_OPERATION)
+
+
+def _answered_by_rpc(refusal: KstreamError, path: str) -> HolderAnswer | KstreamError:
+    if isinstance(refusal, NotFound) or not isinstance(refusal, Conflict | InvalidInput):
+        return refusal
+    return answer_of(refusal.message, path)

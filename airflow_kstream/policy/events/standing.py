@@ -1,4 +1,4 @@
-"""How a trouble that somebody was told of stands now, for who looks.
+"""How a trouble that somebody was told of stands now, and how urgent its stream is, for who looks at a fleet.
 
 An event keeps the words of its begin, and one of a stall outlives its generation: only a commit of the next one shows
 that it is over. So a look may know more than the event, and its way out may be taken already.
@@ -6,14 +6,21 @@ that it is over. So a look may know more than the event, and its way out may be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from airflow_kstream.model.streams.event import WORDS, EventKind, LastingEvent
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.events.attention import way_out
+from airflow_kstream.policy.events.attention import ENDED, most_urgent, way_out
+from airflow_kstream.policy.events.signs import ProgressSigns, Signs, StartSigns, troubles
+
+# A horizon closer than this needs attention today.
+SOON = timedelta(days=1)
+
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 # Names of the steps that replace a generation.
@@ -75,4 +82,54 @@ def _outlived(state: StreamState, stream: str, claimed: datetime | None) -> Stan
         f"generation {state.generation} {since}follows the one that made no progress",
         f"wait for its first commit; if none comes, `kstream streams evidence {stream}` says what hangs",
         waits=True,
+    )
+
+
+class Urgency(StrEnum):
+    """The groups of a fleet, the most urgent first."""
+
+    HAND = "needs a hand"
+    UNSEEN = "not seen"
+    UNDER_WAY = "under way"
+    SOON = "ends within a day"
+    WELL = "well"
+    AT_REST = "at rest"
+
+
+_SLOW = {Pulse.SLOW, Pulse.STARTING}
+_RESTS = {Phase.STOPPED, Phase.HELD, Phase.FROZEN}
+_PULSES = {pulse.value: pulse for pulse in Pulse}
+# The name of the step that waits for a person.
+_REFUSE = "refuse"
+
+
+def urgency(state: StreamState, now: datetime, kinds: Iterable[str], *, stale: bool, succeeded: bool) -> Urgency:
+    """Return the group of a stream.
+
+    `kinds` are those of its troubles that nothing but a person may end, `stale` is whether the last look is late, and
+    `succeeded` whether the job ended with SUCCEEDED.
+    """
+    ended = [ENDED] if state.state == Phase.ENDED and not succeeded else []
+    if most_urgent([*kinds, *ended, *(trouble.kind for trouble in troubles(_signs(state)))]):
+        return Urgency.HAND
+    if state.state == Phase.ENDED:
+        return Urgency.AT_REST
+    if stale or state.state == "unknown":
+        return Urgency.UNSEEN
+    soon = state.horizon is not None and state.horizon <= now + SOON
+    if state.state in _RESTS:
+        return Urgency.SOON if soon else Urgency.AT_REST
+    if state.state != Phase.RUNNING or state.progress.pulse in _SLOW:
+        return Urgency.UNDER_WAY
+    return Urgency.SOON if soon else Urgency.WELL
+
+
+def _signs(state: StreamState) -> Signs:
+    """Return what a row shows by itself: an event may have been told of it or not."""
+    return Signs(
+        why=state.verdict,
+        progress=ProgressSigns(pulse=_PULSES.get(state.progress.pulse)),
+        start=StartSigns(
+            refusal=state.verdict if state.state == _REFUSE else "", waits_for_a_person=state.state == Phase.KILLED
+        ),
     )

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hadoop_conf import rpc_conf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.hdfs.tokens import cancel_by_identifier, mint
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.kms import Kms, is_kms
 from airflow_kstream.model.clusters.application import Application

@@ -28,7 +28,7 @@ from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.finding import DoctorReport, NotChecked
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
-from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.policy.doctor.checks import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs

@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import cached_property
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
-from airflow_kstream.clients.hdfs.lease_probe import ask_holders
-from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool, ask_holders
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.clusters.authors import FolderKind

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hadoop_conf import rpc_conf
-from airflow_kstream.clients.hdfs.token_mint import token_service
+from airflow_kstream.clients.hdfs.tokens import token_service
 from airflow_kstream.clients.spark import added_variables
 from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.clients.spark_pages import SparkPages

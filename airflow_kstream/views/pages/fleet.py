@@ -16,8 +16,7 @@ from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, trouble_with_the_end, way_out
-from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, standing
-from airflow_kstream.policy.events.urgency import Urgency, urgency
+from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, Urgency, standing, urgency
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
 

@@ -22,8 +22,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
 )
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.doctor.checks import CHECKS
-from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.policy.doctor.checks import CHECKS, examine
 from airflow_kstream.policy.doctor.news import without_accepted
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes

@@ -16,8 +16,8 @@ from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.tokens.expiry import watched_tokens
 from airflow_kstream.supervise.tokens.launch import launch_tokens
-from airflow_kstream.supervise.tokens.watched import watched_tokens
 from tests.live.streams import rate_stream
 from tests.live.token_makers import access_as, fetch, sleeper
 

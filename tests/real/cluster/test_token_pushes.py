@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.hdfs.tokens import cancel_by_identifier, mint
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.kerberos.credentials_file import credentials_file
 from airflow_kstream.model.kerberos.identity import Identity

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
+from airflow_kstream.clients.hdfs.tokens import cancel_by_identifier
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome

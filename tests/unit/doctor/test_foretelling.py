@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.policy.doctor.checks import examine
 from airflow_kstream.supervise.doctor.examination import foretold
 from tests.simulated.doctor_facts import IN_ORDER, TICKET_STREAM, with_stream
 

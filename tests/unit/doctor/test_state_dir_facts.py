@@ -19,8 +19,7 @@ from airflow_kstream.model.clusters.cluster_facts import StateDirFacts
 from airflow_kstream.model.finding import Finding
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.persisted_spec import fingerprint
-from airflow_kstream.policy.doctor.checks import CHECKS
-from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.policy.doctor.checks import CHECKS, examine
 from airflow_kstream.policy.state_dir import strange_entries
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_facts

@@ -13,8 +13,7 @@ from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.connection import _probes
-from airflow_kstream.supervise.doctor.state_dir_probes import closed_state_dir, told_supervisors
+from airflow_kstream.supervise.doctor.connection import _probes, closed_state_dir, told_supervisors
 from tests.simulated.life import SPEC
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 

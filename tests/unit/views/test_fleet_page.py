@@ -12,7 +12,7 @@ from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
-from airflow_kstream.policy.events.urgency import Urgency
+from airflow_kstream.policy.events.standing import Urgency
 from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
 from tests.simulated.values import changed

@@ -13,6 +13,13 @@ from dataclasses import dataclass
 
 from airflow_kstream.model.logs.log_line import without_variables
 from airflow_kstream.model.streams.generation_end import EndKind, GenerationEnd
+from airflow_kstream.model.streams.observation import Observation
+
+# A container executor's words, which name no error of the job.
+_LAUNCH = "Exception from container-launch"
+# These say nothing of why: YARN's own words of them are as good as none.
+_UNEXPLAINED = {EndKind.CODE, EndKind.UNKNOWN}
+
 
 _TOKEN_KINDS = (
     r"HDFS_DELEGATION_TOKEN|WEBHDFS delegation|SWEBHDFS delegation|YARN_AM_RM_TOKEN|RM_DELEGATION_TOKEN"
@@ -154,3 +161,13 @@ def _credential(text: str) -> str:
     if found:
         return found[0]["named"]
     return "Kerberos login" if _LOGIN.search(text) else ""
+
+
+def log_is_asked(observation: Observation) -> bool:
+    """Return whether the newest application has ended, and neither YARN nor its driver's last word names an error."""
+    app = observation.current
+    told = observation.driver.failure or observation.driver.log_error
+    if app is None or app.alive or app.succeeded or not app.logs_url or told:
+        return False
+    diagnostics = app.diagnostics.replace(_LAUNCH, "")
+    return end_of(diagnostics).kind in _UNEXPLAINED and not fingerprint_of(diagnostics)

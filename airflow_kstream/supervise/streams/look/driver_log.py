@@ -9,7 +9,7 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.policy.streams.ends.driver_log import log_is_asked
+from airflow_kstream.policy.streams.ends.ends import log_is_asked
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
 # Bytes of each file, and seconds for all: a restart waits for it. Spark prints an error in a foreachBatch as three

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_kstream.clients import kms
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import crosses_in_clear
+from airflow_kstream.clients.hdfs.tokens import crosses_in_clear
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, KstreamError

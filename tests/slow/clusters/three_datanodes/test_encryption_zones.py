@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.native import NativeReads
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
+from airflow_kstream.clients.hdfs.tokens import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, url_form

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.policy.streams.ends.driver_log import log_is_asked
+from airflow_kstream.policy.streams.ends.ends import log_is_asked
 from tests.simulated.driver_logs import STATUS
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
