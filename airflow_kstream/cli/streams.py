@@ -41,8 +41,9 @@ from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints, require_available
+from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from airflow.sdk import BaseHook
-from airflow.sdk.log import mask_secret
 
-from airflow_kstream.hooks.connection import fields_of, read_connection
+from airflow_kstream.hooks.connection import cluster_at
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.secrets import secrets_in
-from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.doctor.connection import ProbeOutcome, ProbeResult, check_connection
 
 _OUTCOMES = {ProbeOutcome.PASSED: "ok", ProbeOutcome.WARNING: "WARNING", ProbeOutcome.FAILED: "FAILED"}
@@ -46,9 +43,7 @@ class KstreamClusterHook(BaseHook):
 
         Raises InvalidInput: when a field of the connection is wrong. Raises Unavailable: when Airflow returns none.
         """
-        fields = fields_of(read_connection(self.cluster_conn_id))
-        _mask_secrets(fields.spark_conf)
-        with cluster_of(self.cluster_conn_id, fields) as cluster:
+        with cluster_at(self.cluster_conn_id) as cluster:
             yield cluster
 
     def test_connection(self) -> tuple[bool, str]:
@@ -64,10 +59,3 @@ class KstreamClusterHook(BaseHook):
 def _in_one_line(result: ProbeResult) -> str:
     ways_out = f" (run {' && '.join(result.commands)})" if result.commands else ""
     return f"{result.name}: {_OUTCOMES[result.outcome]}, {result.detail}{ways_out}"
-
-
-def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
-    """Mask secrets in logs. Airflow encrypts connections, so a connection may hold them in clear; no log may."""
-    for key, value in spark_conf.items():
-        for secret in secrets_in(key, value):
-            mask_secret(secret)

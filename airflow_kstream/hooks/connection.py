@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.fields import SPARK_BINARIES
-from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.secrets import SecretRef, secrets_in
 from airflow_kstream.model.streams.submission import SparkDefaults
-from airflow_kstream.supervise.clusters.connection import ConnectionFields, connection_fields
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.streams.folder.secrets import LocalSecrets
 
 if TYPE_CHECKING:
@@ -27,6 +29,22 @@ _INSTEAD = {
     "spark-home": "set SPARK_HOME for the worker",
     "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
 }
+
+
+@contextmanager
+def cluster_at(conn_id: str) -> Iterator[Cluster]:
+    """Yield the cluster of a connection. Raises what `KstreamClusterHook.cluster` raises."""
+    fields = fields_of(read_connection(conn_id))
+    _mask_secrets(fields.spark_conf)
+    with cluster_of(conn_id, fields) as cluster:
+        yield cluster
+
+
+def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
+    """Mask secrets in logs. Airflow encrypts connections, so a connection may hold them in clear; no log may."""
+    for key, value in spark_conf.items():
+        for secret in secrets_in(key, value):
+            mask_secret(secret)
 
 
 def read_connection(conn_id: str) -> Connection:

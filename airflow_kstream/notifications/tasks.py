@@ -1,9 +1,8 @@
 """Events of a cluster that a task finds: told from its worker, at its end, within a bounded time.
 
-The notes of what a task told: on HDFS or, as long as that can't be asked, on the disk of its worker.
-
-A task tells of a ticket that can't be renewed exactly when HDFS can't be asked. The next run on this worker that can
-ask it takes along what was left.
+What was told is noted on HDFS or, as long as that can't be asked, on the disk of the worker. A task tells of a ticket
+that can't be renewed exactly when HDFS can't be asked. The next run on this worker that can ask it takes along what was
+left.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from airflow_kstream import metrics, settings
 from airflow_kstream.clients.local.private import forget_text, keep_text, kept_text
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.connection import cluster_at
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import without_secrets
@@ -41,6 +40,10 @@ from airflow_kstream.policy.events.bundles import compare, joined, words
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 
+log = logging.getLogger(__name__)
+
+# Below Airflow's home.
+_FOLDER = "kstream-told"
 # Seconds for HDFS, before the messages and after them.
 _PATIENCE = 60.0
 
@@ -126,17 +129,11 @@ def task_notes(subject: ToldSubject, folder: Path) -> Iterator[TaskNotes]:
     with ExitStack() as opened:
         told: ToldNotes | None = None
         try:
-            cluster = opened.enter_context(KstreamClusterHook(subject.connection).cluster())
+            cluster = opened.enter_context(cluster_at(subject.connection))
             told = opened.enter_context(open_session(cluster, cluster.watcher)).told
         except Exception as error:
             log.warning("What was told can't be read on HDFS, so each worker may tell it once: %s", error)
         yield TaskNotes(subject, told, folder)
-
-
-log = logging.getLogger(__name__)
-
-# Below Airflow's home.
-_FOLDER = "kstream-told"
 
 
 def get(uri: str, key: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -15,8 +15,11 @@ from airflow_kstream.model.leases.lease import OUTCOME_MEANS, FileCondition, Lea
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.findings import FileFinding
 from airflow_kstream.supervise.leases.judging import Intent
-from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import add, known, table
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.leases.recover import RecoveryReport
+
 
 # Outcomes that the same call may settle later without any change.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}

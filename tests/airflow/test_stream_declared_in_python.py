@@ -13,7 +13,7 @@ from airflow.sdk import DAG, XComArg, task
 from airflow.sdk.log import _secrets_masker  # type: ignore[attr-defined]  # what the logs pass through
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_kstream.hooks.cluster import _mask_secrets
+from airflow_kstream.hooks.connection import _mask_secrets
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef

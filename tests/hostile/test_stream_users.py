@@ -24,7 +24,7 @@ from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.folder.memory import past_ends
 from airflow_kstream.supervise.streams.folder.run import StreamRun

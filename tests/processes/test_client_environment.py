@@ -16,7 +16,7 @@ import pytest
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import environment, run_client
 from airflow_kstream.clients.spark_installations import installation, script_variables
-from airflow_kstream.model.clusters.client_environment import ClientSettings, Inherited
+from airflow_kstream.model.clusters.cluster import ClientSettings, Inherited
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.doctor.server_facts import spark_client
 from tests.simulated.spark_homes import CLUSTER, SparkHome, executable

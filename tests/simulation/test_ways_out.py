@@ -24,7 +24,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint import adopt as adopting
 from airflow_kstream.supervise.streams.checkpoint import take_over as taking_over
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.orders import desired as orders

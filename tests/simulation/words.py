@@ -10,7 +10,7 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore

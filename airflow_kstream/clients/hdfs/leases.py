@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.model.clusters.cluster import Tls
@@ -25,6 +24,7 @@ from airflow_kstream.model.leases.lease import HolderLiveness
 from airflow_kstream.model.leases.open_file import Block, FileState
 
 if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
     from airflow_kstream.clients.hdfs.operations import LeaseWebHdfs
 
 _HOLDER = re.compile(r"currently owned by (?P<holder>\S+) on (?P<host>\S+)")

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc, Replicas
 from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
 from airflow_kstream.clients.rpc.sasl import LoginToken, NoProtection
 from airflow_kstream.clients.waiting import USUAL
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Malformed, encode
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
+
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol"
 # Less than usual, because WebHDFS may tell a length, too.

@@ -6,8 +6,11 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from airflow_kstream.model.finding import Severity
+if TYPE_CHECKING:
+    from airflow_kstream.model.finding import Severity
+
 
 # Numbers of RFC 3961, 3962, 4757, 6803 and 8009 by the names that MIT Kerberos prints.
 ENCTYPES = {

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from airflow_kstream.model.clusters.client_environment import REFUSED
+from airflow_kstream.model.clusters.cluster import REFUSED
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.finding import Concern, NotChecked, Severity

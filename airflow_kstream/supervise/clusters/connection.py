@@ -17,8 +17,7 @@ from airflow_kstream.clients.kerberos.krb5_conf import know_realms_of
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import require_folder, require_readable
 from airflow_kstream.model.clusters.allow import Allow
-from airflow_kstream.model.clusters.client_environment import ClientEnvironment, ClientSettings
-from airflow_kstream.model.clusters.cluster import Cluster, Tls
+from airflow_kstream.model.clusters.cluster import ClientEnvironment, ClientSettings, Cluster, Tls
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (

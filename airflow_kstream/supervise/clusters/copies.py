@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
@@ -26,6 +25,7 @@ from airflow_kstream.model.versioned import UnknownSpec, read, write
 from airflow_kstream.policy.authors import may_declare
 
 if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
     from airflow_kstream.supervise.clusters.state_dir import StateDir
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, Supervisors
 from airflow_kstream.model.clusters.hdfs_path import as_word
@@ -32,6 +31,7 @@ from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_f
 from airflow_kstream.supervise.clusters.write_once import replace_file
 
 if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
     from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hdfs.bounded_listing import Listing
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.authors import (
     LAST_OF_SUPERVISORS,
     LAST_OF_USERS,
@@ -29,6 +28,7 @@ from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_f
 from airflow_kstream.supervise.clusters.write_once import wrote_once
 
 if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
     from airflow_kstream.supervise.clusters.state_dir import StateDir, StateListing
 
 

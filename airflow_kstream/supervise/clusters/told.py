@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
@@ -26,6 +25,7 @@ from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_f
 from airflow_kstream.supervise.clusters.write_once import replace_file
 
 if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.webhdfs import Hdfs
     from airflow_kstream.supervise.clusters.state_dir import StateDir
 
 

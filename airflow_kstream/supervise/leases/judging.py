@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.leases.lease import (
     Approval,
@@ -25,7 +26,10 @@ from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
 from airflow_kstream.supervise.leases.holders import withhold
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.leases.survey import Surveyor
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.leases.survey import Surveyor
+
 
 _CLOSED_BY_PROBE = Decision(True, "it was closed when its holder was probed")
 

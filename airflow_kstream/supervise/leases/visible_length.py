@@ -8,13 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.supervise.leases.session import LeaseSession
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.leases.session import LeaseSession
+
 
 # BucketingSink's defaults: "_part-0-6.in-progress" and "_part-0-6.pending" become "part-0-6", whose companion is
 # "_part-0-6.valid-length".

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from airflow_kstream.model.clusters.client_environment import shown_variables
-from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import Cluster, shown_variables
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import contract_terms, fence_name
 from airflow_kstream.model.streams.spark_conf import (

@@ -1,4 +1,4 @@
-"""Adopt an application that somebody else submitted, without restarting it."""
+"""What a person takes as it is: a running application that somebody else submitted, or the checkpoints' positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
-from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_owned
+from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_available, require_owned
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy, keep_word_on_adopted
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -140,3 +140,26 @@ def _lost_its_claim(observation: Observation, app: Application) -> bool:
     claimed = observation.claim.generation if observation.claim else 0
     alive = [(number, each.id) for number, each in observation.applications if each.alive]
     return claimed < observation.generation and alive == [(observation.generation, app.id)]
+
+
+def accept_checkpoints(run: StreamRun, reason: str) -> tuple[int, tuple[str, ...]]:
+    """Let the next generation start from the positions that the declared checkpoints have now, and from no others.
+
+    Returns its number and what was accepted, a line for each checkpoint.
+
+    Raises Conflict: when an application of the stream lives, which still moves them, or when the stream does not own
+    them: then a take-over is the word.
+    """
+    require_submittable(run.spec, run.cluster)
+    observation = observe(run)
+    living = [app.id for _, app in observation.applications if app.alive]
+    if living:
+        raise Conflict(f"{', '.join(living)} still runs", tried=f"accept the checkpoints of {run.spec.name}")
+    require_available(run, observation)
+    number = observation.next_generation
+    run.folder.accept(number, {point.path: point.position for point in observation.checkpoints}, reason)
+    return number, tuple(
+        f"{point.path}: batch {point.position.offset} planned, {point.position.commit} committed, "
+        f"query {point.position.query or 'none'}"
+        for point in observation.checkpoints
+    )

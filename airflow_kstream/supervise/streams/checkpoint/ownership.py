@@ -1,7 +1,4 @@
-"""A stream's ownership of its checkpoints: taken before a submission, checked after the claim, released at the end.
-
-A person's permission that a stream may start from its checkpoints as they are.
-"""
+"""A stream's ownership of its checkpoints: taken before a submission, checked after the claim, released at the end."""
 
 from __future__ import annotations
 
@@ -27,11 +24,10 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.authors import giving
 from airflow_kstream.policy.streams.checkpoint.ownership import Relation, counts, judge, not_its_users
-from airflow_kstream.policy.streams.restart.watchable import is_watchable, require_submittable
+from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.observe import observe
 
 # A record of ours has ten entries; one of a hundred that give nothing is a stranger's work.
 _MOST_READ = 100
@@ -250,26 +246,3 @@ def _held(run: StreamRun, point: Checkpoint, claim: Claim | None, word: OwnerGra
     if judgement.standing is Relation.REFUSED:
         raise Conflict(f"{point.path} {judgement.why}", tried=f"own the checkpoint of {run.spec.name}")
     return _Held(lock, point, record, judgement.standing)
-
-
-def accept_checkpoints(run: StreamRun, reason: str) -> tuple[int, tuple[str, ...]]:
-    """Let the next generation start from the positions that the declared checkpoints have now, and from no others.
-
-    Returns its number and what was accepted, a line for each checkpoint.
-
-    Raises Conflict: when an application of the stream lives, which still moves them, or when the stream does not own
-    them: then a take-over is the word.
-    """
-    require_submittable(run.spec, run.cluster)
-    observation = observe(run)
-    living = [app.id for _, app in observation.applications if app.alive]
-    if living:
-        raise Conflict(f"{', '.join(living)} still runs", tried=f"accept the checkpoints of {run.spec.name}")
-    require_available(run, observation)
-    number = observation.next_generation
-    run.folder.accept(number, {point.path: point.position for point in observation.checkpoints}, reason)
-    return number, tuple(
-        f"{point.path}: batch {point.position.offset} planned, {point.position.commit} committed, "
-        f"query {point.position.query or 'none'}"
-        for point in observation.checkpoints
-    )

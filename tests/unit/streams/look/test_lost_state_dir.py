@@ -16,8 +16,7 @@ from airflow_kstream.model.streams.contract import claim_file, newest_claim
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints, adopt
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler

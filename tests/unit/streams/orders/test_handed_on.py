@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.generation import DesiredState, Position
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Note, Phase, Refuse, Wait
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.memory import Memory
 from tests.simulated.life import SPEC, Life

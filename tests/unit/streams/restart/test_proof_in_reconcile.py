@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.contract import accepted_marker, reached_mark
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import GiveUp, Phase, Report
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler

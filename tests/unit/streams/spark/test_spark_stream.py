@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.clusters.client_environment import ClientSettings, Inherited
-from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster, Inherited
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
