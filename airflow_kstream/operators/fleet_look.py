@@ -31,7 +31,7 @@ from airflow_kstream.policy.events.attention import (
     trouble_with_the_end,
     unwatched,
 )
-from airflow_kstream.policy.states.unlooked import unlooked
+from airflow_kstream.policy.states.due import unlooked
 from airflow_kstream.states.tasks import is_deferred, stored_look
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes

@@ -20,8 +20,7 @@ from airflow_kstream import airflow_cli
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import Rounds, StreamState, TaskIds
-from airflow_kstream.policy.states.due import Kind
-from airflow_kstream.policy.states.unlooked import unlooked
+from airflow_kstream.policy.states.due import Kind, unlooked
 from airflow_kstream.states.capacity import TriggerersLoad, triggerers_load
 from tests.airflow import notifiers
 from tests.airflow.test_fleet_look import Runs

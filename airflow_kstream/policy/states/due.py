@@ -5,6 +5,8 @@ So a triggerer writes at most `MOST` rows a second, and of those that say nothin
 healthy streams are written every seventeen minutes, sixty of them every minute.
 
 Sizes of what is stored: a value that is too large loses its longest texts and lists first, and says so.
+
+Tasks whose looks don't come, by what was stored, are unlooked: no triggerer serves them, whatever the cause.
 """
 
 from __future__ import annotations
@@ -12,13 +14,23 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from heapq import nsmallest
 from typing import Any
 
+from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.stream_state import Rounds, StreamState, Unlooked
+
+# A store that took a look this lately takes others.
+_WORKS = timedelta(minutes=2)
+_ADVICE = (
+    "see that a triggerer runs and that [triggerer] capacity (1000 unless it is set) holds all deferred tasks: "
+    "`airflow kstream streams status` counts those that wait"
+)
+
 
 # Bytes of JSON.
 VERDICT, DETAIL, REPORT = 1_500, 20_000, 40_000
@@ -214,3 +226,37 @@ def _shortened(value: Any, text: int, items: int) -> Any:
     if isinstance(value, Mapping):
         return {key: _shortened(item, text, items) for key, item in value.items()}
     return [_shortened(item, text, items) for item in value[-items:]] if isinstance(value, list) else value
+
+
+def unlooked(states: Mapping[str, StreamState], now: datetime) -> dict[str, Unlooked]:
+    """Return the streams whose newest stored look is older than three rounds.
+
+    After Airflow's store was away, all rows are old, and are written again one after the other. So it must last for as
+    long as that takes, unless the store works now: then the first look of a trigger comes before others' next ones.
+    """
+    rounds = {name: state.by.rounds for name, state in states.items() if state.by.rounds}
+    begun = [name for name, each in rounds.items() if each.begun]
+    # A triggerer may serve streams of other clusters, too.
+    streams = max((len(rounds), *(each.streams for each in rounds.values())))
+    works = any(_age(states[name], now) <= _WORKS for name in begun)
+    return dict(_late(states, rounds, streams, now, works=works))
+
+
+def _late(
+    states: Mapping[str, StreamState], rounds: Mapping[str, Rounds], streams: int, now: datetime, *, works: bool
+) -> Iterator[tuple[str, Unlooked]]:
+    for name, each in rounds.items():
+        age = _age(states[name], now)
+        if age > late_after(0 if each.begun else streams, each.every, begun=each.begun):
+            at_once = works and not each.begun
+            yield name, Unlooked(_why(states[name], age), timedelta() if at_once else stored_again_after(streams))
+
+
+def _age(state: StreamState, now: datetime) -> timedelta:
+    # A time of the future, which nobody can have looked at, hides nothing.
+    return abs(now - state.seen)
+
+
+def _why(state: StreamState, age: timedelta) -> str:
+    last = f"the last look at it was {format_duration(age)} ago, at {state.seen:%Y-%m-%d %H:%M:%S} UTC"
+    return f"its task {state.by.dag}.{state.by.task} is deferred, and {last}; {_ADVICE}"

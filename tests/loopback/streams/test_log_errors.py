@@ -16,7 +16,7 @@ from airflow_kstream.policy.streams.ends.after_end import how_it_ended
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.formats import read_ends, written_ends
 from airflow_kstream.supervise.streams.folder.memory import past_ends
-from airflow_kstream.supervise.streams.look import driver_log
+from airflow_kstream.supervise.streams.look import nodemanager_reports
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
@@ -120,7 +120,7 @@ def test_a_log_that_can_not_be_read_is_named_and_delays_nothing(
     life: Life, yarn: Logs, answer: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The usual limit would make this a wait of ten seconds.
-    monkeypatch.setattr(driver_log, "_SECONDS", 1.0)
+    monkeypatch.setattr(nodemanager_reports, "_SECONDS", 1.0)
     yarn.nodemanager.script[""] = answer()
     life.begin()
     die(life, yarn)

@@ -68,8 +68,7 @@ from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_e
 from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
 from airflow_kstream.supervise.streams.look.blocked import note_blocked
-from airflow_kstream.supervise.streams.look.driver_log import with_log_error
-from airflow_kstream.supervise.streams.look.nodemanager_reports import Witnesses
+from airflow_kstream.supervise.streams.look.nodemanager_reports import Witnesses, with_log_error
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
 from airflow_kstream.supervise.streams.look.positions_reached import PositionsReached
