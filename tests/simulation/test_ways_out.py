@@ -479,7 +479,7 @@ def test_a_stream_that_is_left_as_it_is_says_which_word_starts_it(life: Life, wa
 
 @pytest.mark.parametrize(
     "trouble",
-    [(*DEAD, write(CLAIM, '"version": 3', '"version": 4')), (*DEAD, write(OWNER, '"version": 1', '"version": 3'))],
+    [(*DEAD, write(CLAIM, '"version": 3', '"version": 5')), (*DEAD, write(OWNER, '"version": 1', '"version": 3'))],
 )
 def test_what_a_newer_program_wrote_asks_for_an_upgrade(life: Life, trouble: tuple[Act, ...]) -> None:
     do(life, trouble)

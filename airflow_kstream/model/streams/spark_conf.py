@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Discriminator, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey, FieldCheck
 from airflow_kstream.model.secrets import SecretRef, Value
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.clusters.cluster import Cluster
+
 
 # No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
 _TEXT, _REFERENCE = "<text>", "<reference>"

@@ -15,7 +15,7 @@ _NUMBER = "allowed is a number"
 BAD: dict[str, list[tuple[str, str]]] = {
     "fields": [
         ("nmae: orders", "nmae: there is no such field; the fields are name, credentials, application"),
-        ("deploy: {quue: a}", r"deploy\.quue: there is no such field; the fields of deploy are queue, driver_memory"),
+        ("deploy: {quue: a}", r"deploy\.quue: there is no such field; the fields of deploy are queue, main_class"),
         ("restart: {silence: 45s}", r"restart\.silence: there is no such field; the fields of restart are plan_ratio"),
         ("stop: {plan_ratio: 0.5}", r"stop\.plan_ratio: there is no such field; the fields of stop are marker_grace"),
         (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
@@ -23,7 +23,9 @@ from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
-from airflow_kstream.supervise.clusters.session import ClusterSession
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 @dataclass(frozen=True)
