@@ -33,10 +33,10 @@ ClassPath = Annotated[
 class NotifyPolicy:
     """A notifier of Airflow, by its class, and the arguments that it gets.
 
-    The arguments are Jinja templates where the notifier has them as such; `event` is the event. Its `words` quote what
-    others wrote: `mrkdwn` is the same for Slack, and `html` for mail. They name connections
-    and hold no secret: declarations lie in Git, in Airflow's database and on HDFS. Without a `notifier`, the one of
-    Airflow's configuration (`[kstream] notifier`) tells the events.
+    The arguments, `kwargs`, are Jinja templates where the notifier has them as such; `event` is the event. Its `words`
+    quote what others wrote: `mrkdwn` is the same for Slack, and `html` for mail. They name connections and hold no
+    secret: declarations lie in Git, in Airflow's database and on HDFS. Without a `notifier`, the one of Airflow's
+    configuration (`[kstream] notifier`) tells the events.
 
     Example::
 
@@ -96,10 +96,11 @@ CallbackName = Literal["on_execute", "on_failure", "on_retry", "on_skipped", "on
 class AirflowOptions:
     """Options of the tasks of a declaration's DAGs; unset means Airflow's own default.
 
-    A larger `priority` goes first, as Airflow's absolute priority weight. `tags` are added to those that the DAGs have
-    anyway. `executor_config` is the executor's: for Kubernetes `{pod_override: {spec: ...}}`, a pod as in a manifest.
-    `notify` tells the events that the tasks themselves find, of files, tickets and keytabs; those of a stream have the
-    `notify` of its declaration. `callbacks` are notifiers that Airflow calls for a task, with the task's own context.
+    `queue`, `pool` and `owner` are as for any task of Airflow's. A larger `priority` goes first, as Airflow's absolute
+    priority weight. `tags` are added to those that the DAGs have anyway. `executor_config` is the executor's: for
+    Kubernetes `{pod_override: {spec: ...}}`, a pod as in a manifest. `notify` tells the events that the tasks
+    themselves find, of files, tickets and keytabs; those of a stream have the `notify` of its declaration. `callbacks`
+    are notifiers that Airflow calls for a task, with the task's own context.
 
     An edit restarts no stream, and no claim keeps it.
     """

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from enum import EnumType
 from inspect import cleandoc
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
@@ -20,6 +21,7 @@ from pydantic_core import core_schema
 from airflow_kstream.model.forms import Said, default_text
 
 _END_OF_SENTENCE = re.compile(r"(?<=[.:])\s+(?=[A-Z`])")
+_PERIOD = re.compile(r"(?<=\.)\s+")
 # JSON schema means ISO 8601 by it: P1D.
 _OTHER_DURATIONS = "duration"
 
@@ -57,7 +59,8 @@ class _Editors(GenerateJsonSchema):
         if tags := [name for name, field in fields.items() if "const" in field]:
             made["required"] = [*made.get("required", ()), *tags]
         for name, field in fields.items():
-            if said := " ".join([*_said_of(schema["cls"], name), field.get("description", "")]).strip():
+            words = [*_said_of(schema["cls"], name), field.get("description", "")]
+            if said := " ".join(filter(None, words)) or _said_by_its_kind(schema["cls"], name):
                 field["description"] = said
         return made
 
@@ -71,6 +74,13 @@ def _said_of(kind: type[Any], name: str) -> Iterator[str]:
     for sentence in _END_OF_SENTENCE.split(_prose(kind)):
         if re.search(rf"`(?:\w+\.)?{name}(?::[^`]*)?`", sentence):
             yield sentence.rstrip(":")
+
+
+def _said_by_its_kind(kind: type[Any], name: str) -> str:
+    """Return the first sentence of each of our classes that the field may hold."""
+    hint = get_type_hints(kind).get(name)
+    classes: list[Any] = [each for each in (hint, *get_args(hint)) if is_dataclass(each) or isinstance(each, EnumType)]
+    return " ".join(_PERIOD.split(_prose(each))[0] for each in classes)
 
 
 def _prose(kind: type[Any]) -> str:

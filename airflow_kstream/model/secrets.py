@@ -72,7 +72,8 @@ _IN_ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class SecretRef:
-    """A reference to a secret. The process that submits looks the secret up right before the submission.
+    """A reference to a secret, `secret: conn:ID`. The process that submits looks it up right before the
+    submission.
 
     `conn:ID` is the password of an Airflow connection, `var:NAME` an Airflow Variable, `env:NAME` a variable of the
     submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: when it is none of

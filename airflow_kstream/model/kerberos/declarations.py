@@ -62,7 +62,7 @@ class RenewalPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class PrincipalDeclaration:
-    """A principal with the keytab or the ticket cache that it logs in with; `cache` is where its ticket is kept.
+    """A principal with the `keytab` or the `ticket_cache` that it logs in with; `cache` is where its ticket is kept.
 
     The connection's own principal may be named without either, for its `cache` alone.
 
@@ -91,9 +91,9 @@ class PrincipalDeclaration:
 class TicketDeclaration:
     """The content of the file that declares a cluster's tickets.
 
-    The connection's own principal is always kept, named or not. `folder` holds the caches of principals without a
-    `cache` of their own. `every` and `check_every` are the DAGs' schedules: of the renewals, and of the keytab checks;
-    `airflow` is for both.
+    Kept are the tickets of these `principals`, and always that of the connection's own principal, named or not.
+    `folder` holds the caches of principals without a `cache` of their own. `every` and `check_every` are the DAGs'
+    schedules: of the renewals, and of the keytab checks; `airflow` is for both.
 
     Raises InvalidInput: when a field is wrong.
     """
@@ -136,9 +136,10 @@ class TicketDeclaration:
 class TokenDeclaration:
     """The content of the file that declares which tokens of a cluster are watched.
 
-    Watched are the running applications of these YARN `users`, with one of these YARN `tags`, or with these ids, and
-    the credentials `files` (absolute paths on the worker, or hdfs:// URIs). A token needs a hand when at most `within`
-    is left of its max lifetime. `every` is the DAG's schedule.
+    Watched are the running applications of these YARN `users`, with one of these YARN `tags`, or with these ids
+    (`applications`), and the credentials `files` (absolute paths on the worker, or hdfs:// URIs). A token needs a hand
+    when at most `within` is left of its max lifetime. `every` is the DAG's schedule, and `airflow` has options of its
+    task.
 
     Raises InvalidInput: when a field is wrong, or nothing is named.
     """

@@ -55,7 +55,11 @@ class ClientOptions:
 class Deploy(ClientOptions):
     """The options of Spark's client; unset means the connection's or Spark's own default.
 
-    `spark_submit` is the client's name: on a host with several Sparks, each stream has its own.
+    `queue` is YARN's. `driver_memory`, `driver_cores`, `executor_memory` and `executor_cores` are the sizes of the
+    driver and of each executor, and `executors` is how many of those there are. `main_class` is the one that a jar
+    begins with. `jars`, `files`, `py_files` and `archives` go with the job, as by the options of `spark-submit` with
+    these names. `environment` has variables for the driver and the executors, never for the client. `spark_submit` is
+    the client's name: on a host with several Sparks, each stream has its own.
 
     Example::
 

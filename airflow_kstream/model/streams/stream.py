@@ -50,7 +50,8 @@ _CHECKPOINTS_ARE_MISSING = (
 
 @dataclass(frozen=True)
 class KeytabCredentials:
-    """A keytab that the job has: it logs in and gets new tokens by itself (Spark's `--principal/--keytab`).
+    """A keytab that the job has, `mode: keytab`: it logs in and gets new tokens by itself (Spark's
+    `--principal/--keytab`).
 
     Without `keytab` it is the connection's own, which may lie in the connection as base64; `principal` is then the
     connection's, too.
@@ -72,10 +73,10 @@ class KeytabCredentials:
 
 @dataclass(frozen=True)
 class TicketCredentials:
-    """A ticket at submission: the job gets tokens once. `principal` and `keytab` default to the connection's.
+    """A ticket at submission, `mode: ticket`: the job gets tokens once.
 
-    `cache` names an existing ticket cache to copy instead. With `refresh` its tokens are replaced from outside while it
-    runs, so that they never end.
+    `principal` and `keytab` default to the connection's. `cache` names an existing ticket cache to copy instead. With
+    `refresh` its tokens are replaced from outside while it runs, so that they never end.
 
     Example::
 
@@ -95,7 +96,7 @@ class TicketCredentials:
 
 @dataclass(frozen=True)
 class ProxyUserCredentials:
-    """A submission for `user` by the connection's principal; the job gets tokens once, at submission.
+    """A submission for `user` by the connection's principal, `mode: proxy-user`: the job gets tokens once.
 
     With `refresh` they are replaced from outside while it runs, so that they never end.
 
@@ -157,11 +158,12 @@ class StreamSpec:
         ''')
 
     `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
-    says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
-    `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs
-    with the same `name` on the same `state_dir` are one stream; its `app_name` is what YARN, pages and messages show in
-    place of that. `airflow` is for the shipped DAGs alone: in a DAG of your own, give the operator Airflow's own
-    arguments.
+    says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` are settings of
+    Spark's. It and `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown
+    anywhere. Two specs with the same `name` on the same `state_dir` are one stream; its `app_name` is what YARN, pages
+    and messages show in place of that. `credentials` are how its job authenticates, by their `mode`. `application` is a
+    file on HDFS or, as a path without a scheme, on the host that submits, and `arguments` are its own. `airflow` is for
+    the shipped DAGs alone: in a DAG of your own, give the operator Airflow's own arguments.
 
     The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
     """

@@ -228,9 +228,10 @@ class KafkaProtocol(StrEnum):
 class KafkaPolicy:
     """The brokers of the topics that the stream reads, so that its watcher can ask where these end.
 
-    Without them, a query that plans no batch counts as IDLE whatever waits in its topics. The connection's principal
-    asks, with Kerberos where the protocol is SASL, and needs no right but to describe the topics. The job's own way to
-    Kafka is its own. In YAML it is `kafka: {bootstrap_servers: "broker1:9092,broker2:9092"}`.
+    `bootstrap_servers` are the brokers, and `security_protocol` is how they are spoken to. Without them, a query that
+    plans no batch counts as IDLE whatever waits in its topics. The connection's principal asks, with Kerberos where the
+    protocol is SASL, and needs no right but to describe the topics. The job's own way to Kafka is its own. In YAML it
+    is `kafka: {bootstrap_servers: "broker1:9092,broker2:9092"}`.
 
     Example::
 

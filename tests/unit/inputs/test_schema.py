@@ -113,6 +113,22 @@ def test_a_field_says_what_it_is_in_the_words_of_its_class() -> None:
 
 
 @pytest.mark.parametrize("kind", [STREAMS, LEASES, TICKETS, TOKENS])
+def test_each_field_says_what_it_is(kind: DeclarationKind) -> None:
+    schema = schema_of(kind.type)
+    classes = {"": schema, **schema["$defs"]}
+    said = {
+        (name, field): words for name, each in classes.items() for field, words in each.get("properties", {}).items()
+    }
+    assert [place for place, words in said.items() if not words.get("description")] == []
+
+
+def test_a_field_of_several_fields_says_what_they_are_for() -> None:
+    fields = schema_of(StreamSpec)["properties"]
+    assert fields["restart"]["description"] == "The rules for replacing a generation."
+    assert fields["on_change"]["description"] == "The reaction to a declared spec that differs from the running one."
+
+
+@pytest.mark.parametrize("kind", [STREAMS, LEASES, TICKETS, TOKENS])
 def test_no_word_of_an_example_stands_in_what_a_field_means(kind: DeclarationKind) -> None:
     said = [field["description"] for field in schema_of(kind.type)["properties"].values() if "description" in field]
     assert said
