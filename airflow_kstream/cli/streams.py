@@ -35,7 +35,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import STREAMS
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.plan import Phase, Report, Stop, Submit
+from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
@@ -43,10 +43,8 @@ from airflow_kstream.policy.streams.restart.hand_over import hand_over
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
-from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.allowed import not_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
@@ -61,7 +59,7 @@ from airflow_kstream.supervise.streams.orders.desired import (
 from airflow_kstream.supervise.streams.orders.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.orders.hand_over import hand_over_facts, unwritable, user_named
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
-from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.dry_run import blocked, explained
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.views.streams import evidence_lines
 
@@ -85,14 +83,16 @@ def plan(
 ) -> None:
     """Print the exact command line, with the reason and the source of every word. A dry run: touches nothing.
 
-    Exit 1 if the connection does not allow what the declaration uses. What runs with it already goes on, which only
-    `kstream streams reconcile --dry-run` can tell.
+    What blocks it comes first, with exit code 1: this host has no client, or the connection does not allow what the
+    declaration uses. No server is asked: whether the stream's user may write its checkpoint, and whether it runs
+    already, `kstream streams reconcile --dry-run` tells.
     """
     spec = read_spec(spec_file)
     with opened(cluster_name) as cluster:
-        say(explain(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec)))
-        if not_allowed(spec, cluster):
-            raise typer.Exit(1)
+        submission = explained(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec))
+    say(str(submission))
+    if submission.blocked:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -103,7 +103,11 @@ def reconcile(
     spark_submit: SparkSubmit = "",
     spark_conn_id: SparkConnection = "",
 ) -> None:
-    """Bring the stream to its declared and desired state, once, without watching it afterwards."""
+    """Bring the stream to its declared and desired state, once, without watching it afterwards.
+
+    With `--dry-run`, what blocks the first step comes first, with exit code 1: a client, a file, a ticket, room in the
+    queue, or a right to a checkpoint that is missing.
+    """
     with _declared(Client(cluster_name, spark_submit, spark_conn_id), spec_file) as run:
         if dry_run:
             _say_first_step(run)
@@ -287,11 +291,10 @@ def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = ""
 def _say_first_step(run: StreamRun) -> None:
     observation, step = Reconciler(run).plan()
     note_freeze(run.session)
+    in_its_way = blocked(run, observation, step)
+    for why in in_its_way:
+        say(f"blocked: {why}")
     say(f"{type(step).__name__.lower()}: {step.why}")
-    if isinstance(step, Stop) and step.obstacle:
-        say(f"it keeps running, because its successor could not start: {step.obstacle}")
-    if isinstance(step, Submit | Stop):
-        require_available(run, observation)
     change = SpecChange(run.spec, observation)
     if failed := failed_spec_words(run.spec.name, change.failed):
         say(failed)
@@ -299,6 +302,8 @@ def _say_first_step(run: StreamRun) -> None:
         note(str(each))
     for line in change.difference.words:
         say(f"{line} (on_change: {run.spec.on_change})")
+    if in_its_way:
+        raise typer.Exit(1)
 
 
 def _reconcile(run: StreamRun) -> None:

@@ -39,6 +39,7 @@ from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, name_in, refusal_of
 from airflow_kstream.operators.unending import UnendingOperator
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.blocked import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
@@ -54,6 +55,7 @@ from airflow_kstream.supervise.streams.look.watch import Subject, Watch
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
 from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.triggers.memory import Memory, SuccessorDoubt
 from airflow_kstream.triggers.streams import StreamTrigger
 
@@ -111,7 +113,8 @@ class SparkStreamOperator(UnendingOperator):
     :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
     :param follows_edits: whether `[kstream] streams_folder` declares the stream: then the policies that `undeclared-*`
         keeps of it hold while the task is deferred.
-    :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
+    :param dry_run: log the exact command line and the source of each word, ask the cluster whether it would start,
+        touch nothing, and end; as failed, if something blocks the start.
     :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task. A
         secret in clear is always refused where the DAG is parsed.
     :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
@@ -172,13 +175,28 @@ class SparkStreamOperator(UnendingOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Start the stream or adopt its running generation, then watch it."""
         if self.only_plan:
-            with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-                spec = self._spec()
-                self.submission = str(explained(cluster, spec, self._engine(spec)))
-            self.log.info("%s", self.submission)
-            return None
+            return self._say_plan()
         self._recalled = recalled(self.cluster_conn_id, self._spec().name)
         return self._reconcile(context, Mode.ENSURE, Memory())
+
+    def _say_plan(self) -> None:
+        """Log what a submission would run. Raises AirflowFailException: when something blocks it, with all of that."""
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            spec = self._spec()
+            engine = self._engine(spec)
+            plan = explained(cluster, spec, engine)
+            self.submission = str(plan)
+            self.log.info("%s", self.submission)
+            with open_session(cluster, identity_of(spec, cluster)) as session:
+                found = list(obstacles(StreamRun(session, spec, engine, AirflowSecrets())))
+        why = list(plan.blocked)
+        for error in found:
+            if isinstance(error, Unavailable):
+                self.log.warning("Not asked: %s", error)
+            elif not any(error.message in known for known in why):
+                why.append(error.without_advice)
+        if why:
+            raise AirflowFailException(f"blocked: {'; '.join(why)}")
 
     def resume(self, context: Context, event: dict[str, Any], mode: str = Mode.WATCH) -> dict[str, Any] | None:
         """Act on what the trigger saw, then watch again or end."""
@@ -330,7 +348,7 @@ class SparkStreamOperator(UnendingOperator):
         try:
             return explained(cluster, known.spec, engine)
         except KstreamError as error:
-            return ExplainedSubmission((f"can't be submitted from here: {error.without_advice}",))
+            return ExplainedSubmission((), blocked=(f"can't be submitted from here: {error.without_advice}",))
 
     def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
         """Return the policies that hold for the watcher instead of the claim's, as plain data."""

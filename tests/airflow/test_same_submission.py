@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.cli import main
 from airflow_kstream.operators.streams import SparkStreamOperator
@@ -63,7 +64,10 @@ def test_the_plan_on_the_command_line_is_the_dags_own(
     operator = dag.get_task("keep")
     assert isinstance(operator, SparkStreamOperator)
     operator.only_plan = True
-    operator.execute({})
+    # Its servers are away, and so is the keytab.
+    with pytest.raises(AirflowFailException, match=r"^blocked: .*/nope") as refused:
+        operator.execute({})
+    assert "Spark client" not in str(refused.value)
     capsys.readouterr()
 
     with pytest.raises(SystemExit) as end:

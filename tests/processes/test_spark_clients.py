@@ -25,7 +25,7 @@ from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.restart.submit import preflight, require_client
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
@@ -141,13 +141,13 @@ def test_a_secret_waits_for_a_client_that_tells_what_it_is(tmp_path: Path) -> No
 def test_a_dry_run_names_the_clients_defaults_and_starts_nothing(tmp_path: Path) -> None:
     home = SparkHome(tmp_path / "spark").made("spark.ssl.keyPassword hunter2\n")
     client = home.wrapped(tmp_path / "spark-submit")
-    shown = explain(CLUSTER, SECRET, SparkEngine(spark_submit=home.submit))
+    shown = str(explained(CLUSTER, SECRET, SparkEngine(spark_submit=home.submit)))
     assert f"# below the secrets in the private properties file stand the confs of {home.path}/conf/spark-d" in shown
-    asked_later = explain(CLUSTER, SECRET, SparkEngine(spark_submit=client))
+    asked_later = str(explained(CLUSTER, SECRET, SparkEngine(spark_submit=client)))
     assert f"# the client's own spark-defaults.conf holds below the secrets; {client} tells which when" in asked_later
     assert "can't be submitted" not in asked_later
     assert "hunter2" not in shown + asked_later
-    assert "spark-defaults" not in explain(CLUSTER, TICKET_SPEC, SparkEngine(spark_submit=client))
+    assert "spark-defaults" not in str(explained(CLUSTER, TICKET_SPEC, SparkEngine(spark_submit=client)))
     assert home.starts == 0
 
 

@@ -96,22 +96,27 @@ class Submission:
 class ExplainedSubmission:
     """A command line for people: each part of it with the source of its value and the reason for it.
 
-    Secret values are masked. `notes` are sentences about the whole.
+    Secret values are masked. `notes` are sentences about the whole, and `blocked` those that say why it can't run.
     """
 
     notes: tuple[str, ...]
     binary: str = ""
     parts: tuple[tuple[str, Origin], ...] = ()
+    blocked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"  {text}  # {_words(origin)}" for text, origin in self.parts]
         head = [f"{self.binary} \\"] if self.binary else []
-        return "\n".join([*(f"# {note}" for note in self.notes), *head, *lines])
+        return "\n".join([*(f"# {note}" for note in self._sentences), *head, *lines])
+
+    @property
+    def _sentences(self) -> tuple[str, ...]:
+        return (*(f"blocked: {why}" for why in self.blocked), *self.notes)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         parts = [{"text": text, "source": origin.source, "why": origin.why} for text, origin in self.parts]
-        return {"notes": list(self.notes), "binary": self.binary, "parts": parts}
+        return {"notes": list(self._sentences), "binary": self.binary, "parts": parts}
 
 
 def _words(origin: Origin) -> str:

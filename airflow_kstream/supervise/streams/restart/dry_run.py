@@ -11,10 +11,22 @@ from operator import itemgetter
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import DeclarationReport, DoneAction, JobReport, Phase, Report, Settled
+from airflow_kstream.model.streams.plan import (
+    DeclarationReport,
+    DoneAction,
+    JobReport,
+    Phase,
+    Refuse,
+    Report,
+    Settled,
+    Step,
+    Stop,
+    Submit,
+)
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.horizon.refresh import refresh_words
@@ -25,37 +37,69 @@ from airflow_kstream.policy.streams.restart.former_spec import SpecChange, faile
 from airflow_kstream.policy.streams.restart.freeze import freeze_of, is_well
 from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
+from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted
+from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.supervise.streams.restart.token_pushes import ways_in_clear
 
 _NEXT, _NONCE = 0, "NONCE"
 _PRIVATELY = "through a private properties file, in no argv"
 
 
-def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
-    """Return the command line that a submission would run, each line with a comment."""
-    return str(explained(cluster, spec, engine))
-
-
 def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
     """Return the command line that a submission would run, each part with its reason.
 
-    Generation and nonce are placeholders. If this host can't run it, or the connection does not allow it, a note says
-    why; notes also say what becomes of the client's own defaults, and name the services whose tokens may end before the
-    horizon.
+    Generation and nonce are placeholders. It is blocked if this host can't run it, or the connection does not allow it.
+    Notes say what becomes of the client's own defaults, and name the services whose tokens may end before the horizon.
     """
     require_submittable(spec, cluster)
     plan = engine.draft(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
-    if missing := not_allowed(spec, cluster):
-        notes.append(f"{words(missing, cluster.name)}. Only what already runs with it goes on")
-    if plan.obstacle:
-        notes.append(f"can't be submitted from here: {plan.obstacle}")
     notes += plan.notes
     notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster), engine.words.refreshed)]
     notes += [str(each) for each in engine.uncounted_tokens(cluster, spec)]
-    return ExplainedSubmission(tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)))
+    return ExplainedSubmission(
+        tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)), tuple(_blocked(cluster, spec, plan))
+    )
+
+
+def _blocked(cluster: Cluster, spec: StreamSpec, plan: Submission) -> Iterator[str]:
+    if missing := not_allowed(spec, cluster):
+        yield f"{words(missing, cluster.name)}. Only what already runs with it goes on"
+    if plan.obstacle:
+        yield f"can't be submitted from here: {plan.obstacle}"
+
+
+def blocked(run: StreamRun, observation: Observation, step: Step) -> tuple[str, ...]:
+    """Return what keeps this step from being taken, or the successor of a stopped generation from starting.
+
+    Servers are asked, and nothing is written. Raises Unavailable: when one doesn't answer and nothing else is known.
+    """
+    match step:
+        case Refuse(why):
+            return (why,)
+        case Stop(obstacle=obstacle) if obstacle:
+            return (f"it keeps running, because its successor could not start: {obstacle}",)
+        case Submit() | Stop():
+            errors = list(_errors(run, observation, needs_all=isinstance(step, Submit) or step.preflight))
+        case _:
+            return ()
+    proven = [error for error in errors if not isinstance(error, Unavailable)]
+    if errors and not proven:
+        raise errors[0]
+    return tuple(error.without_advice for error in proven)
+
+
+def _errors(run: StreamRun, observation: Observation, *, needs_all: bool) -> Iterator[KstreamError]:
+    try:
+        require_available(run, observation)
+    except KstreamError as error:
+        yield error
+    if needs_all:
+        yield from obstacles(to_be_submitted(run, observation))
 
 
 def _parts(plan: Submission) -> Iterator[tuple[str, Origin]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -57,12 +57,28 @@ def preflight(run: StreamRun) -> None:
     This host can submit it, its secrets and a ticket can be obtained, both servers accept the stream's identity, its
     queue takes it, its files and checkpoints are within its rights, and HDFS can grant a claim to it alone.
     """
-    _with_secrets(run, require_client(run))
-    run.engine.preflight(run.cluster, run.spec)
-    _log_in(run.session.identity)
-    run.session.yarn.active()
-    require_successors_needs(run)
+    for check in _checks(run):
+        check()
     run.folder.require_exclusive_claims()
+
+
+def obstacles(run: StreamRun) -> Iterator[KstreamError]:
+    """Yield each obstacle that `preflight` would find without writing; one that is Unavailable is not proven."""
+    for check in _checks(run):
+        try:
+            check()
+        except KstreamError as error:
+            yield error
+
+
+def _checks(run: StreamRun) -> tuple[Callable[[], object], ...]:
+    return (
+        lambda: _with_secrets(run, require_client(run)),
+        lambda: run.engine.preflight(run.cluster, run.spec),
+        lambda: _log_in(run.session.identity),
+        run.session.yarn.active,
+        lambda: require_successors_needs(run),
+    )
 
 
 def require_client(run: StreamRun) -> Submission:

@@ -25,7 +25,7 @@ from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.pulse.evidence import take_evidence
 from airflow_kstream.supervise.streams.restart import token_pushes
-from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.views.streams import evidence_lines
 from tests.simulated.engine import HANGS
 from tests.simulated.hadoop_writers import writable
@@ -128,7 +128,7 @@ def test_a_host_without_the_engines_client_watches_and_stops_but_starts_nothing(
     life.begin()
     life.engine.obstacle = "this host has no fake-run"
     assert life.reconcile().phase is Phase.RUNNING
-    assert "can't be submitted from here: this host has no fake-run" in explain(CLUSTER, SPEC, life.engine)
+    assert "can't be submitted from here: this host has no fake-run" in str(explained(CLUSTER, SPEC, life.engine))
     life.set_desired(DesiredState.STOPPED)
     assert life.reconcile().phase is Phase.STOPPED
     life.set_desired(DesiredState.RUNNING)
@@ -235,7 +235,7 @@ def test_an_application_that_shows_nothing_leaves_evidence_of_that_alone(life: L
 
 def test_a_plan_names_the_jobs_that_take_fresh_tokens_in_its_engines_words(life: Life) -> None:
     spec = replace(SPEC, credentials=TicketCredentials(refresh=True), conf={"fake.service": "a vault"})
-    shown = explain(CLUSTER, spec, life.engine)
+    shown = str(explained(CLUSTER, spec, life.engine))
     assert "because only fake scripts are served yet" in shown
     assert "its conf names a vault, and the horizon does not count" in shown
 

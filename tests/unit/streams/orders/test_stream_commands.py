@@ -99,17 +99,18 @@ def kstream(at_first: CommandLine) -> CommandLine:
 
 
 @pytest.mark.parametrize(
-    ("deploy", "options", "client"),
+    ("deploy", "options", "client", "code"),
     [
-        ("", (), "bin/spark-submit"),
-        ("deploy: {spark_submit: spark3-submit}", (), "bin/spark3-submit"),
-        ("deploy: {spark_submit: spark3-submit}", ("--spark-submit", ANOTHER_CLIENT), ANOTHER_CLIENT),
+        ("", (), "bin/spark-submit", 0),
+        ("deploy: {spark_submit: spark3-submit}", (), "bin/spark3-submit", 0),
+        ("deploy: {spark_submit: spark3-submit}", ("--spark-submit", ANOTHER_CLIENT), ANOTHER_CLIENT, 1),
     ],
 )
 def test_plan_names_the_client_of_the_declaration_or_the_persons(
     deploy: str,
     options: tuple[str, ...],
     client: str,
+    code: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -124,9 +125,10 @@ def test_plan_names_the_client_of_the_declaration_or_the_persons(
     )
     with pytest.raises(SystemExit) as end:
         main(["streams", "plan", "--cluster", str(cluster_file(tmp_path)), str(spec), *options])
-    assert end.value.code == 0
+    assert end.value.code == code
     planned = capsys.readouterr().out.splitlines()
     assert f"{tmp_path / client} \\" in planned
+    assert planned[0].startswith("# blocked: can't be submitted from here: this host has no Spark") is bool(code)
 
 
 def desired_of(life: Life) -> Desired:
@@ -338,8 +340,20 @@ def test_take_over_says_what_it_checked_and_whose_the_checkpoint_is_now(kstream:
 
 def test_a_dry_run_tells_that_the_checkpoint_is_anothers(kstream: CommandLine, copy: str) -> None:
     code, lines = kstream.run("reconcile", copy, "--dry-run", name="")
-    assert (code, lines[0]) == (1, "submit: its first generation")
-    assert "/data/orders/checkpoint belongs to stream orders of state_dir /kstream" in lines[-1]
+    assert (code, lines[1]) == (1, "submit: its first generation")
+    assert lines[0].startswith("blocked: own the checkpoint of copy: /data/orders/checkpoint belongs to stream orders")
+
+
+def test_a_dry_run_tells_first_that_the_user_may_not_write_the_checkpoint(
+    at_first: CommandLine, tmp_path: Path
+) -> None:
+    declared = tmp_path / "orders.yaml"
+    declared.write_text(yaml.safe_dump(SPEC.to_mapping()))
+    at_first.life.hdfs.refused = ("-wx /",)
+    code, lines = at_first.run("reconcile", str(declared), "--dry-run", name="")
+    assert (code, lines[1]) == (1, "submit: its first generation")
+    assert lines[0].startswith("blocked: ")
+    assert at_first.generations == []
 
 
 def test_freeze_says_what_it_covers_until_when_and_what_falls_into_it(kstream: CommandLine) -> None:

@@ -17,7 +17,7 @@ from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
-from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.submit import preflight
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
@@ -33,8 +33,8 @@ def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
     spec = replace(
         TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab"), conf={"spark.executor.memory": "4g"}
     )
-    lines = explain(CLUSTER, spec, ENGINE).splitlines()
-    assert lines[0].startswith("# as s@EXAMPLE.COM")
+    lines = str(explained(CLUSTER, spec, ENGINE)).splitlines()
+    assert "# as s@EXAMPLE.COM; generation 0 and NONCE stand for the claim's own" in lines
     assert any("--principal s@EXAMPLE.COM --keytab /s.keytab  # spec: credentials" in line for line in lines)
     assert "  --conf spark.executor.memory=4g  # spec" in lines
     assert "  --queue streams  # connection spark_prod: queue" in lines
@@ -43,7 +43,7 @@ def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
 
 def test_a_secret_is_named_but_not_shown() -> None:
     """A connection may hold one in clear: Airflow encrypts it."""
-    shown = explain(replace(CLUSTER, spark_conf={"spark.ssl.keyPassword": "hunter2"}), TICKET_SPEC, ENGINE)
+    shown = str(explained(replace(CLUSTER, spark_conf={"spark.ssl.keyPassword": "hunter2"}), TICKET_SPEC, ENGINE))
     assert "hunter2" not in shown
     assert "spark.ssl.keyPassword=***" in shown
 
@@ -51,7 +51,7 @@ def test_a_secret_is_named_but_not_shown() -> None:
 def test_a_secret_is_named_by_its_place_and_not_looked_up() -> None:
     """The place does not exist."""
     deploy = Deploy(environment={"DB_PASSWORD": SecretRef("conn:orders")})
-    shown = explain(CLUSTER, replace(TICKET_SPEC, deploy=deploy), ENGINE)
+    shown = str(explained(CLUSTER, replace(TICKET_SPEC, deploy=deploy), ENGINE))
     for key in ("spark.yarn.appMasterEnv.DB_PASSWORD", "spark.executorEnv.DB_PASSWORD"):
         assert f"{key}=***  # conn:orders, looked up right before the submission" in shown
 
@@ -65,10 +65,10 @@ def test_the_keytabs_copy_is_looked_for_where_spark_puts_it() -> None:
     ]
 
 
-def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:
+def test_a_host_without_a_client_shows_every_word_and_first_what_is_missing() -> None:
     """DEFAULTS names a spark-submit that does not exist."""
-    shown = explain(CLUSTER, TICKET_SPEC, ENGINE)
-    assert "# can't be submitted from here: this host has no Spark client: spark-submit: /opt/spark/bin" in shown
+    shown = str(explained(CLUSTER, TICKET_SPEC, ENGINE))
+    assert shown.startswith("# blocked: can't be submitted from here: this host has no Spark client: spark-submit:")
     assert f"--name {TICKET_SPEC.name}" in shown
 
 
@@ -90,7 +90,7 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
     engine.renewal_ratio(CLUSTER, TICKET_SPEC)
     assert not asked
     for _ in range(2):
-        explain(CLUSTER, TICKET_SPEC, engine)
+        explained(CLUSTER, TICKET_SPEC, engine)
     assert len(asked) == 1
 
 
@@ -107,7 +107,7 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
 )
 def test_a_spec_that_was_built_in_python_is_refused_as_if_it_were_read(spec: StreamSpec, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as planned:
-        explain(CLUSTER, spec, ENGINE)
+        explained(CLUSTER, spec, ENGINE)
     with pytest.raises(InvalidInput) as read:
         StreamSpec.from_mapping(spec.to_mapping())
     assert str(planned.value) == str(read.value)
@@ -121,12 +121,12 @@ def test_a_spec_that_was_built_in_python_is_refused_as_if_it_were_read(spec: Str
 def test_a_checkpoint_that_cannot_be_watched_is_refused_before_any_output() -> None:
     spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
     with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
-        explain(CLUSTER, spec, ENGINE)
+        explained(CLUSTER, spec, ENGINE)
 
 
 def test_a_refresh_says_what_it_costs_an_absence_and_what_the_network_sees() -> None:
     spec = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True), arguments=("--fast",))
-    shown = explain(CLUSTER, spec, ENGINE)
+    shown = str(explained(CLUSTER, spec, ENGINE))
     assert "for 50% of a renew interval then, where planned restarts leave 25% of a max-lifetime" in shown
     assert "# pushed tokens cross the network in clear: WebHDFS without TLS takes their file" in shown
     assert "kstream_launcher.py orders.py --fast  # kstream: the job itself, which kstream_launcher.py runs" in shown
@@ -136,12 +136,12 @@ def test_a_refresh_says_what_it_costs_an_absence_and_what_the_network_sees() -> 
 
 def test_a_refresh_of_a_job_in_java_says_that_it_does_nothing() -> None:
     spec = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True), application="/opt/orders.jar")
-    shown = explain(CLUSTER, spec, ENGINE)
+    shown = str(explained(CLUSTER, spec, ENGINE))
     assert "# its tokens are not refreshed, because only PySpark jobs are served yet" in shown
     assert "`kstream tokens push`" in shown
     assert "kstream_launcher" not in shown
 
 
 def test_without_a_refresh_nothing_of_it_is_shown() -> None:
-    shown = explain(CLUSTER, TICKET_SPEC, ENGINE)
+    shown = str(explained(CLUSTER, TICKET_SPEC, ENGINE))
     assert not [word for word in ("refreshed", "kstream_tokens", "kstream_launcher") if word in shown]

@@ -11,7 +11,7 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.spark.uncounted_tokens import uncounted_tokens
-from airflow_kstream.supervise.streams.restart.dry_run import explain
+from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
@@ -72,12 +72,12 @@ def test_a_job_that_makes_its_own_tokens_or_has_a_limit_is_not_warned_of() -> No
 
 def test_a_plan_says_which_end_is_not_counted_and_what_to_declare() -> None:
     spec = replace(TICKET_SPEC, conf={"spark.sql.catalogImplementation": "hive"})
-    shown = explain(CLUSTER, spec, SparkEngine(lambda: DEFAULTS)).splitlines()
+    shown = str(explained(CLUSTER, spec, SparkEngine(lambda: DEFAULTS))).splitlines()
     (warning,) = (line for line in shown if "the Hive metastore" in line)
     assert warning.startswith("# its conf names the Hive metastore, and the horizon does not count")
     assert "a day after its issue" in warning
     assert warning.endswith("restart.max_age sets a limit")
-    assert "does not count" not in explain(CLUSTER, TICKET_SPEC, SparkEngine(lambda: DEFAULTS))
+    assert "does not count" not in str(explained(CLUSTER, TICKET_SPEC, SparkEngine(lambda: DEFAULTS)))
 
 
 def test_a_horizon_is_shown_with_what_it_does_not_count(life: Life) -> None:
