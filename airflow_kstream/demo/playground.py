@@ -25,12 +25,15 @@ from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.environment import await_dags, tell_deaths
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.clients import first_stream
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.model.errors import MiniclusterError
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, RefreshPolicy
 
 CONNECTION = "playground"
+# One that is declared nowhere yet, for whoever plays.
+YOURS = "sales"
 STREAMS = ("prices", "orders", "shipments", "clicks")
 LANDING = f"/user/{getpass.getuser()}/landing"
 STUCK = f"{LANDING}/part-00007.avro.tmp"
@@ -113,6 +116,8 @@ def start_playground(
     _declare(folders, specs)
     cluster_file = root / "cluster.yaml"
     cluster_file.write_text(yaml.safe_dump(minicluster.connection(SUPERVISOR)))
+    yours = first_stream(YOURS, minicluster.principal(STREAMER), minicluster.keytab(STREAMER))
+    (root / f"{YOURS}.yaml").write_text(yaml.safe_dump(yours, sort_keys=False))
     home = _home(minicluster, root, folders)
     supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
     stack.callback(supervisor.stop)

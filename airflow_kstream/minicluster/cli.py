@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from airflow_kstream.minicluster.clients import first_stream
 from airflow_kstream.minicluster.config import DEFAULT_FEATURES, MOST_DATANODES, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.display import shown
 from airflow_kstream.minicluster.folders import Folders
@@ -44,6 +45,7 @@ _Words = Annotated[list[str], typer.Argument(metavar="COMMAND", help="For instan
 _As = Annotated[str, typer.Option("--as", help="The principal, without its realm.")]
 _DEFAULT_ROOT = Path("kstream-minicluster")
 _CLUSTER_FILE = "cluster.yaml"
+_STREAM = "orders"
 
 
 @app.command()
@@ -81,7 +83,9 @@ def up(
     with shown(console) as listener:
         minicluster = Minicluster.up(plan, listener)
     _print(console, minicluster.status())
-    (minicluster.root / _CLUSTER_FILE).write_text(yaml.safe_dump(minicluster.connection("supervisor"), sort_keys=False))
+    stream = first_stream(_STREAM, minicluster.principal("streamer"), minicluster.keytab("streamer"))
+    for file, fields in ((_CLUSTER_FILE, minicluster.connection("supervisor")), (f"{_STREAM}.yaml", stream)):
+        (minicluster.root / file).write_text(yaml.safe_dump(fields, sort_keys=False))
     for line in _about(minicluster):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
@@ -163,6 +167,7 @@ def _about(minicluster: Minicluster) -> Iterator[str]:
     yield "state_dir /kstream is supervisor's; of the others, streamer and gateway may create folders in it"
     yield f"on HDFS, streamer is {getuser()}, with the home folder /user/{getuser()}"
     yield f"as supervisor: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
+    yield f"the first stream of the documentation, as it runs here: {minicluster.root / _STREAM}.yaml"
     if Feature.HTTPFS in minicluster.plan.features:
         yield f"HttpFS: {minicluster.httpfs}"
     yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"

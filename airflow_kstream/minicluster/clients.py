@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from airflow_kstream.minicluster.hdfs_conf import BLOCK_BYTES
 from airflow_kstream.minicluster.site import Site
@@ -33,6 +34,18 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
         "SPARK_SUBMIT_OPTS": " ".join([*options, *spark_options()[0]]),
         # Those of the JVM that prints the command line of the next one.
         "SPARK_LAUNCHER_OPTS": " ".join(options),
+    }
+
+
+def first_stream(name: str, principal: str, keytab: Path) -> dict[str, Any]:
+    """Return the declaration of the pages' first stream, as it runs on a minicluster."""
+    folder = f"/data/{name}"
+    return {
+        "name": name,
+        "credentials": {"mode": "keytab", "principal": principal, "keytab": str(keytab)},
+        "application": str(Path(__file__).parents[1] / "demo" / "jobs" / "ticking.py"),
+        "arguments": [folder],
+        "checkpoints": [f"{folder}/checkpoint"],
     }
 
 

@@ -50,6 +50,8 @@ def directories(site: Site) -> tuple[Directory, ...]:
         Directory("/tmp/logs", "yarn", "hadoop", "1777"),
         Directory("/user", "hdfs", "supergroup", "755"),
         *(Directory(f"/user/{name}", name, name, "750") for name in (user, "supervisor", "gateway", "watcher")),
+        # Where the pages' streams have their checkpoints.
+        Directory("/data", user, user, "755"),
         # Closed: all may look, and none but supervisors and the users of streams may create anything in it.
         Directory("/kstream", "supervisor", "kstream", "1775"),
     )

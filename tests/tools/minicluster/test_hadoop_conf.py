@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.minicluster.clients import first_stream
 from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import daemons_of, datanode_options, port_names
 from airflow_kstream.minicluster.hadoop_conf import write_configuration
@@ -16,6 +17,7 @@ from airflow_kstream.minicluster.hdfs import directories
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.tls import create
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.stream import StreamSpec
 
 
 def site_with(root: Path, *features: Feature) -> Site:
@@ -64,6 +66,17 @@ def test_state_dir_is_open_to_the_group_of_those_who_need_it_and_to_nobody_else(
     (state_dir,) = (folder for folder in directories(site) if folder.path == "/kstream")
     assert (state_dir.owner, state_dir.group, state_dir.permission) == ("supervisor", "kstream", "1775")
     assert {user for user, names in groups.items() if "kstream" in names} == {"supervisor", site.user, "gateway"}
+
+
+def test_the_first_stream_of_the_pages_runs_on_a_minicluster(tmp_path: Path) -> None:
+    """Its job is there, and its user may make its checkpoint."""
+    site = site_with(tmp_path)
+    declared = StreamSpec.from_mapping(first_stream("orders", "streamer@KSTREAM.TEST", Path("/keytabs/streamer")))
+    assert Path(declared.application).exists()
+    (folder,) = declared.checkpoints
+    assert (site.user, "755") in {
+        (each.owner, each.permission) for each in directories(site) if folder.startswith(f"{each.path}/")
+    }
 
 
 def added(without: Site, with_it: Site) -> dict[str, str]:
