@@ -38,7 +38,7 @@ ClusterOption = Annotated[str, CLUSTER_OPTION]
 @contextmanager
 def opened(cluster_name: str) -> Iterator[Cluster]:
     """Open the cluster that --cluster names. Raises InvalidInput: when it is neither a file nor a connection."""
-    with cluster_of(cluster_name, _fields(cluster_name)) as cluster:
+    with cluster_of(cluster_name, connection_of(cluster_name)) as cluster:
         yield cluster
 
 
@@ -56,7 +56,8 @@ def spark_defaults(conn_id: str) -> SparkDefaults:
         return spark_defaults_of(_connection(conn_id, f"{conn_id} is not an Airflow connection"))
 
 
-def _fields(cluster_name: str) -> ConnectionFields:
+def connection_of(cluster_name: str) -> ConnectionFields:
+    """Return the fields of the connection that --cluster names. Raises InvalidInput: as `opened`."""
     if is_file(cluster_name):
         return _from_file(Path(cluster_name))
     # Imported late, as above.

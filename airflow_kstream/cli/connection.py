@@ -1,14 +1,18 @@
-"""`kstream connection check`: checks a connection, probe by probe; `allow`: what its declarations need."""
+"""`kstream connection check`: checks a connection, probe by probe; `allow`: what its declarations need; `env`: as
+Airflow takes it from its environment."""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.output import JsonOption, print_json, say, show
+from airflow_kstream.cli.clusters import ClusterOption, connection_of, is_file, opened
+from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.stream_options import read_spec
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
@@ -81,3 +85,18 @@ def allow(cluster_name: ClusterOption, spec_files: NeedyFiles = None) -> None:
             with open_session(cluster, cluster.watcher) as session:
                 needed = needed_by_all(newest_claims(session), cluster)
     print_json(needed.to_json())
+
+
+@app.command()
+def env(cluster_name: ClusterOption) -> None:
+    """Print the connection as a variable of Airflow's environment, to paste into a shell. No secret is in it.
+
+    A file's connection gets the file's name as its id. What is secret is left out, and named: the keytab in base64 is
+    the connection's `password`, and confs with secrets belong in its extra, where Airflow encrypts it.
+    """
+    fields, secret = connection_of(cluster_name).without_secrets()
+    name = Path(cluster_name).stem if is_file(cluster_name) else cluster_name
+    conn_id = re.sub(r"\W", "_", name, flags=re.ASCII)
+    connection = json.dumps({"conn_type": "kstream", "extra": fields})
+    say(f"export AIRFLOW_CONN_{conn_id.upper()}={shlex.quote(connection)}")
+    note(f"Airflow knows it as {conn_id}{'; left out, as secret: ' * bool(secret)}{', '.join(secret)}")

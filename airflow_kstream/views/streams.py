@@ -53,7 +53,9 @@ def _is_well(verdict: Verdict) -> bool:
 
 
 def _state(verdict: Verdict) -> str:
-    pulse = f", {verdict.progress.pulse}" if verdict.progress.pulse else ""
+    # What the checkpoint shows of a generation that ended is past.
+    when = ", " if verdict.lives else "; when it was last seen, it was "
+    pulse = f"{when}{verdict.progress.pulse}" if verdict.progress.pulse else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = "".join(f": {line}" for line in verdict.past.failure.strip().splitlines()[:1])
     return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}{_authors(verdict)}"

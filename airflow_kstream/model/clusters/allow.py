@@ -93,6 +93,16 @@ class Allow:
         """Return plain data as a connection has it, without what is empty."""
         return {name: list(names) for name, names in self.items() if names}
 
+    def advice(self) -> str:
+        """Return how a connection without `allow` gets this one. An empty one would refuse most first streams."""
+        if not self:
+            return (
+                "`kstream connection allow SPEC.yaml` prints what a declaration needs; an empty allow refuses a stream "
+                "with a principal, a keytab or a job on this host that the connection doesn't have itself"
+            )
+        line = self.line()
+        return f"`kstream connection allow` prints what the present streams need{': ' * bool(line)}{line}"
+
     def line(self) -> str:
         """Return what a connection's extra would have, for a table of findings; empty if it is too long for one."""
         line = json.dumps({"allow": self.to_json()})

@@ -98,8 +98,7 @@ def unbounded(facts: ClusterFacts) -> Iterator[FindingDraft]:
             Severity.WARNING,
             "the connection has no allow: its declarations may use any keytab, proxied user, secret and file that its "
             "workers reach, and any notifier",
-            f"add to its extra what its streams need now, as `kstream connection allow` prints it: "
-            f"{needed.line() or 'it is too long for this line'}",
+            f"add one to its extra: {needed.advice()}",
             "the connection's extra; what its streams need is in the supervisors' copies of their declarations",
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -18,7 +19,7 @@ from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import require_folder, require_readable
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.cluster import ClientEnvironment, ClientSettings, Cluster, Tls
-from airflow_kstream.model.declared import read
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (
     Addresses,
@@ -31,6 +32,7 @@ from airflow_kstream.model.fields import (
     addresses,
 )
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.streams.spark_conf import LiteralSparkConf
 
 
@@ -65,6 +67,18 @@ class ConnectionFields:
             raise InvalidInput(f"{self.principal} has both keytab and keytab_path; allowed is one of them")
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
+
+    def without_secrets(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return plain data that a connection's extra takes, and the names of what is left out as a secret."""
+        data = {name: value for name, value in written(self).items() if value not in (None, {}, [])}
+        if self.allow is not None:
+            data["allow"] = self.allow.to_json()
+        secret = [f"spark_conf {key}" for key, value in self.spark_conf.items() if secrets_in(key, value)]
+        if "spark_conf" in data:
+            data["spark_conf"] = {key: value for key, value in self.spark_conf.items() if not secrets_in(key, value)}
+        if data.pop("keytab", None):
+            secret.append("keytab")
+        return data, tuple(secret)
 
     def fingerprint(self) -> str:
         """Return a text that differs between two states of a connection, and reveals nothing of their content."""

@@ -193,10 +193,9 @@ def told_bound(session: ClusterSession, declared: Sequence[StreamSpec] = ()) -> 
     cluster = session.cluster
     if cluster.allow is None:
         needed = needed_by_all(newest_claims(session), cluster).with_all(needed_by(declared, cluster))
-        line = needed.line()
         return ProbeFinding(
             "it has none, so a declaration may use any keytab, proxied user, secret and file that the workers reach; "
-            f"`kstream connection allow` prints what the present ones need{': ' * bool(line)}{line}",
+            f"{needed.advice()}",
             warns=True,
         )
     missing = {spec.name: not_allowed(spec, cluster) for spec in declared}

@@ -1,8 +1,10 @@
-"""`kstream connection allow`: what declarations need beside what their connection has."""
+"""`kstream connection allow`: what declarations need beside what their connection has; `env`: as Airflow takes it."""
 
 from __future__ import annotations
 
+import base64
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from airflow_kstream.cli import main
 from airflow_kstream.cli.clusters import opened
 from airflow_kstream.cli.stream_options import read_spec
 from airflow_kstream.model.clusters.allow import Allow
+from airflow_kstream.supervise.clusters.connection import connection_fields
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
 
 ORDERS = {
@@ -45,9 +48,9 @@ def written(folder: Path, *declarations: Mapping[str, object]) -> list[str]:
     return [str(file) for file in files]
 
 
-def run(*words: str) -> int:
+def run(*words: str, command: str = "allow") -> int:
     with pytest.raises(SystemExit) as end:
-        main(["connection", "allow", *words])
+        main(["connection", command, *words])
     return int(end.value.code or 0)
 
 
@@ -83,3 +86,32 @@ def test_without_files_it_asks_hdfs_and_prints_nothing_of_one_that_is_away(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err
+
+
+def test_airflow_takes_from_its_environment_what_the_file_says(
+    cluster_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = yaml.safe_load(cluster_file.read_text()) | {"allow": NEEDED, "client_environment": {"A": "1"}}
+    (file := cluster_file.with_name("pro-d.yaml")).write_text(yaml.safe_dump(fields))
+    assert run("--cluster", str(file), command="env") == 0
+    printed = capsys.readouterr()
+    export, variable = shlex.split(printed.out)
+    name, _, value = variable.partition("=")
+    assert (export, name, printed.err) == ("export", "AIRFLOW_CONN_PRO_D", "Airflow knows it as pro_d\n")
+    connection = json.loads(value)
+    assert connection["conn_type"] == "kstream"
+    assert connection_fields("pro_d", connection["extra"]) == connection_fields("pro_d", fields)
+
+
+def test_what_is_secret_stays_out_of_the_environment(cluster_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keytab = base64.b64encode(b"key").decode()
+    fields = yaml.safe_load(cluster_file.read_text()) | {"keytab": keytab, "allow": {}}
+    fields |= {"spark_conf": {"spark.ssl.keyPassword": "hunter2", "spark.a": "b"}}
+    del fields["keytab_path"]
+    cluster_file.write_text(yaml.safe_dump(fields))
+    assert run("--cluster", str(cluster_file), command="env") == 0
+    printed = capsys.readouterr()
+    assert (keytab in printed.out, "hunter2" in printed.out) == (False, False)
+    extra = json.loads(shlex.split(printed.out)[1].partition("=")[2])["extra"]
+    assert (extra["spark_conf"], extra["allow"]) == ({"spark.a": "b"}, {})
+    assert printed.err.endswith("; left out, as secret: spark_conf spark.ssl.keyPassword, keytab\n")

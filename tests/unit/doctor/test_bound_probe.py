@@ -26,10 +26,17 @@ def test_without_a_bound_it_prints_the_one_that_streams_and_files_need(life: Lif
     assert said.words.endswith('{"allow": {"secrets": ["conn:clicks"], "local_files": ["/jobs/orders.jar"]}}')
 
 
+def test_without_streams_it_suggests_no_bound_that_refuses_the_first(life: Life, served: None) -> None:
+    life.hdfs.write(f"{CLUSTER.state_dir}/supervisors", "")
+    said = told_bound(life.run.session)
+    assert "`kstream connection allow SPEC.yaml` prints what a declaration needs; an empty allow refuses" in said.words
+    assert '{"allow": {}}' not in said.words
+
+
 def test_a_bound_too_long_for_a_table_is_left_to_the_command_that_prints_it(life: Life, served: None) -> None:
     many = [replace(SPEC, name=f"s{number}", application=f"/jobs/{number:0200}.jar") for number in range(30)]
     said = told_bound(life.run.session, many)
-    assert said.words.endswith("`kstream connection allow` prints what the present ones need")
+    assert said.words.endswith("`kstream connection allow` prints what the present streams need")
 
 
 def test_a_bound_that_covers_the_declarations_is_no_warning(life: Life) -> None:

@@ -55,6 +55,14 @@ def test_a_dead_stream_shows_the_first_line_of_what_it_died_of() -> None:
     assert "org.apache" not in printed
 
 
+def test_the_heartbeat_of_a_stream_that_does_not_run_is_past() -> None:
+    beat = ProgressVerdict(Heartbeat(Pulse.HEALTHY, timedelta(minutes=5), ""))
+    stopped = Settled(Phase.STOPPED, "it is stopped, as ann wants")
+    said = shown(step=stopped, why=stopped.why, progress=beat)
+    assert "it is stopped, as ann wants; when it was last seen, it was HEALTHY" in said
+    assert "ended, HEALTHY" in shown(why="it ended", progress=beat, lives=True)
+
+
 def test_a_horizon_that_has_passed_is_not_to_come() -> None:
     assert "5m ago" in shown(credentials=CredentialVerdict(timedelta(minutes=-5)))
 

@@ -170,6 +170,7 @@ class Verdict:
             "generation": None if self.unread else self.generation,
             "application": self.application,
             "app_name": self.people.app_name,
+            "lives": self.lives,
             "pulse": self.progress.heartbeat.pulse.value if self.progress.heartbeat else None,
             "commit_age_seconds": _seconds(self.progress.heartbeat.commit_age if self.progress.heartbeat else None),
             "horizon_seconds": _seconds(self.credentials.remaining),
