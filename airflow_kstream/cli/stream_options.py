@@ -87,6 +87,9 @@ LookFor = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; change nothing.")]
+DryAdopt = Annotated[
+    bool, typer.Option("--dry-run", help="Print what is checked and what would be written; write nothing.")
+]
 SparkSubmit = Annotated[
     str,
     typer.Option(

@@ -17,6 +17,7 @@ from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
+    DryAdopt,
     DryRun,
     HandOverTo,
     LookFor,
@@ -41,7 +42,7 @@ from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
+from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints, plan_adoption
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -196,14 +197,23 @@ def restart(
 
 @app.command()
 def adopt(
-    cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId, of_user: OfUser = ""
+    cluster_name: ClusterOption,
+    spec_file: SpecFile,
+    application_id: ApplicationId,
+    of_user: OfUser = "",
+    dry_run: DryAdopt = False,
 ) -> None:
     """Adopt a running application as this stream, without restarting it.
 
     YARN does not tell which folders a job writes: that it writes the declared checkpoint is the person's word, until
-    `kstream streams status` shows a commit. Another user's application is refused without `--of-user`.
+    `kstream streams status` shows a commit. Another user's application is refused without `--of-user`. With
+    `--dry-run`, it is refused for the same reasons, with the same exit code.
     """
     with _declared(Client(cluster_name), spec_file) as run:
+        if dry_run:
+            for line in plan_adoption(run, application_id, of_user).words(run):
+                say(line)
+            return
         claim = adopt_application(run, application_id, of_user)
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
     for checkpoint in run.spec.checkpoints:

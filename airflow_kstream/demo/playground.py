@@ -32,7 +32,7 @@ from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, 
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, RefreshPolicy
 
 CONNECTION = "playground"
-# One that is declared nowhere yet, for whoever plays.
+# One that nothing declares yet, to play with.
 YOURS = "sales"
 STREAMS = ("prices", "orders", "shipments", "clicks")
 LANDING = f"/user/{getpass.getuser()}/landing"

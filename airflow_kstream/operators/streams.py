@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 # Seconds before the trigger's first look, where this task could not conclude anything, or had nothing to do.
 UNREACHED_PAUSE = 60.0
+_TESTED = "This was a test: it ends after the first look, and nobody watches the stream until its DAG runs in Airflow"
 
 
 class SparkStreamOperator(UnendingOperator):
@@ -85,6 +86,9 @@ class SparkStreamOperator(UnendingOperator):
 
     It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
     rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
+
+    `airflow dags test` and `airflow tasks test` run it for real, without anybody who would watch afterwards: they end
+    after the first look, which may have submitted the stream. `dry_run` submits nothing.
 
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
     To stop the stream, use `kstream streams stop NAME`. An edit of a policy reaches the deferred task of a stream that
@@ -284,6 +288,9 @@ class SparkStreamOperator(UnendingOperator):
     def _conclude(self, spec: StreamSpec, report: Report, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         if not report.ended:
             # Woken without need: the watcher and this task disagree, or it can't see. The pause prevents a busy loop.
+            if self.is_a_test():
+                self.log.warning("%s: %s. %s", report.stream, report.why, _TESTED)
+                return report.to_json()
             pause = UNREACHED_PAUSE if mode is Mode.WATCH and not report.done else 0.0
             self._watch(spec, Mode.WATCH, _known_after(report, memory), pause)
         if not report.job.succeeded:
@@ -292,6 +299,8 @@ class SparkStreamOperator(UnendingOperator):
         return report.to_json()
 
     def _watch(self, spec: StreamSpec, mode: Mode, memory: Memory, pause: float = 0.0) -> NoReturn:
+        if self.is_a_test():
+            raise AirflowFailException(f"{spec.name}: the first look settled nothing, as logged above. {_TESTED}")
         trigger = StreamTrigger(
             self.cluster_conn_id,
             spec.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from datetime import timedelta
@@ -66,6 +67,13 @@ class UnendingOperator(KstreamOperator):
     def tell_author(self, what: str) -> None:
         """Show what is wrong with this task where its DAG is parsed, and in the DAG's doc."""
         _tell(self.get_dag(), f"Task `{self.task_id}`: {what}")
+
+    @staticmethod
+    def is_a_test() -> bool:
+        """Return whether `airflow dags test` or `airflow tasks test` runs this task: in its own process, which runs the
+        trigger, too, and would do so for as long as the stream lives."""
+        runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
+        return type(getattr(runner, "SUPERVISOR_COMMS", None)).__name__ == "InProcessSupervisorComms"
 
     def is_followed(self, context: Context) -> bool:
         """Return whether another try or another run watches on after this try fails."""

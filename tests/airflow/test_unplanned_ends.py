@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms, set_supervisor_comms
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import StreamEnded, Unavailable
@@ -30,6 +32,11 @@ KAFKA_IS_SILENT = (
     "Bootstrap broker kafka1:9092 (id: -1 rack: null) disconnected",
 )
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
+
+
+async def nothing() -> None:
+    """Let the tasks defer or end, and tell nothing."""
+    await asyncio.sleep(0)
 
 
 def killed(fleet: Fleet, *names: str) -> None:
@@ -215,3 +222,27 @@ def test_the_last_stream_of_an_event_may_be_paused_while_others_are_well(caplog:
     assert environment.causes == set()
     assert "Nobody looks any longer at the last stream of cluster prod that ended (Kafka), 1h 1m" in caplog.text
     assert "work again" not in caplog.text
+
+
+@pytest.fixture
+def in_one_process() -> Iterator[None]:
+    """What `airflow dags test` and `airflow tasks test` give to a task, and no worker does."""
+    with set_supervisor_comms(InProcessSupervisorComms(supervisor=cast("Any", None))):
+        yield
+
+
+@pytest.mark.usefixtures("in_one_process")
+class TestAirflowsOwnTest:
+    def test_it_ends_after_the_first_look(self, fleet: Fleet) -> None:
+        fleet.declare("orders")
+        fleet.live(nothing)
+        assert fleet.ended["orders"]["phase"] == "running"
+        assert fleet.told("This was a test: it ends after the first look, and nobody watches the stream") == 1
+        assert fleet.wakings == []
+
+    def test_it_fails_where_no_look_comes_to_a_conclusion(self, fleet: Fleet) -> None:
+        fleet.declare("orders")
+        fleet.yarn.away = True
+        fleet.live(nothing)
+        assert isinstance(fleet.ended["orders"], AirflowFailException)
+        assert fleet.told("connection refused") >= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow_kstream.model.clusters.application import Application
@@ -27,6 +28,33 @@ from airflow_kstream.supervise.streams.look.observe import observe
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Adoption:
+    """An adoption with nothing in its way. `others` is whether the application runs as another user, and `old` is the
+    file of its claim of an earlier format, nothing if it has none."""
+
+    app: Application
+    observation: Observation
+    generation: int
+    old: tuple[str, ...]
+    others: bool
+
+    def words(self, run: StreamRun) -> tuple[str, ...]:
+        """Return what was checked, and what `adopt` would write."""
+        app, folder = self.app, run.id.folder
+        checkpoints = ", ".join(point.path for point in self.observation.checkpoints)
+        return (
+            f"checked: {app.id} runs as {app.user or 'nobody knows whom'}, and is no other stream's",
+            f"checked: {run.cluster.name} allows what the declaration uses",
+            *((f"checked: no other stream owns {checkpoints}",) * bool(checkpoints)),
+            f"would write: the claim of generation {self.generation}, {folder}/{claim_file(self.generation)}",
+            *(f"would remove: the claim of an earlier format, {folder}/{name}" for name in self.old),
+            *((f"would write: that {run.spec.name} owns {checkpoints}",) * bool(checkpoints)),
+            *((f"would write: your word that {run.spec.name} runs as {app.user}",) * self.others),
+            "would write: a copy of the declaration, by which its next generation is submitted",
+        )
+
+
 def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     """Claim the next generation of the stream for a running application.
 
@@ -34,6 +62,36 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     A running generation of the stream itself, whose claim was lost with `state_dir` or is missing in an older copy of
     it, is claimed again under its own number, which its driver goes by. `of_user` is a person's word that it runs as
     this user, and not as the stream's own.
+
+    Raises InvalidInput and Conflict: as `plan_adoption`, or when another stream was quicker.
+    """
+    planned = plan_adoption(run, application_id, of_user)
+    session, spec, observation = run.session, run.spec, planned.observation
+    draft = ClaimDraft(
+        generation=planned.generation,
+        nonce=new_nonce(),
+        spec=spec,
+        lifetimes=learn_lifetimes(session.hdfs, session.identity),
+        positions={point.path: point.position for point in observation.checkpoints},
+        reason=f"adopted {application_id}",
+        adopted=application_id,
+        adopted_started=planned.app.started,
+    )
+    if why := keep_copy(run):
+        log.warning("%s: %s", spec.name, why)
+    if planned.others:
+        keep_word_on_adopted(run, application_id, of_user)
+    own(run, observation, OwnerStatement(OwnerGrant.ADOPT, draft.reason, draft.generation))
+    run.folder.repeat_former(observation.desired)
+    # The driver goes by its number, so the claim of the earlier format makes way for one of the same number.
+    run.folder.forget(planned.old)
+    claim = run.folder.make_claim(draft)
+    require_owned(run)
+    return claim
+
+
+def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> Adoption:
+    """Check whether the stream can adopt the application; change nothing.
 
     Raises InvalidInput: when the connection does not allow what the declaration uses. Raises Conflict: when the
     application has ended or already belongs to a stream, when it runs as another user, when
@@ -67,27 +125,9 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     if ALL_STREAMS_TAG in app.tags and not again:
         raise Conflict("it is a generation of a stream already", tried=tried)
     others = _is_another_users(session, app, of_user, tried)
-    draft = ClaimDraft(
-        generation=observation.generation if again else observation.next_generation,
-        nonce=new_nonce(),
-        spec=spec,
-        lifetimes=learn_lifetimes(session.hdfs, session.identity),
-        positions={point.path: point.position for point in observation.checkpoints},
-        reason=f"adopted {application_id}",
-        adopted=application_id,
-        adopted_started=app.started,
-    )
-    if why := keep_copy(run):
-        log.warning("%s: %s", spec.name, why)
-    if others:
-        keep_word_on_adopted(run, application_id, of_user)
-    own(run, observation, OwnerStatement(OwnerGrant.ADOPT, draft.reason, draft.generation))
-    run.folder.repeat_former(observation.desired)
-    # The driver goes by its number, so the claim of the earlier format makes way for one of the same number.
-    run.folder.forget(old)
-    claim = run.folder.make_claim(draft)
-    require_owned(run)
-    return claim
+    require_available(run, observation, OwnerGrant.ADOPT)
+    generation = observation.generation if again else observation.next_generation
+    return Adoption(app, observation, generation, old, others)
 
 
 def _is_another_users(session: ClusterSession, app: Application, of_user: str, tried: str) -> bool:

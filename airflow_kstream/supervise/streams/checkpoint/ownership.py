@@ -139,12 +139,12 @@ def reader_of(run: StreamRun) -> Reader:
     return Reader(run.session, run.id, run.acts_as_stream)
 
 
-def require_available(run: StreamRun, observation: Observation) -> None:
-    """Check that the stream owns each declared checkpoint or may take it; change nothing.
+def require_available(run: StreamRun, observation: Observation, word: OwnerGrant = OwnerGrant.NONE) -> None:
+    """Check that the stream owns each declared checkpoint or may take it, by a person's `word`; change nothing.
 
     Raises Conflict: when another stream owns one, or one has data that nobody has given to this stream.
     """
-    _judged(run, observation.checkpoints, observation.claim, OwnerGrant.NONE)
+    _judged(run, observation.checkpoints, observation.claim, word)
 
 
 def own(run: StreamRun, observation: Observation, said: OwnerStatement = NOTHING_SAID) -> tuple[str, ...]:

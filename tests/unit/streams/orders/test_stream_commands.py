@@ -525,6 +525,31 @@ def test_an_adopted_job_is_not_known_to_write_its_checkpoint(at_first: CommandLi
     assert lines[1].startswith(f"nothing shows that it writes {checkpoint} until a commit comes")
 
 
+def test_a_dry_run_of_an_adopt_says_what_it_would_write_and_writes_nothing(
+    at_first: CommandLine, tmp_path: Path
+) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    job = at_first.life.yarn.start(frozenset())
+    command = ("adopt", str(file), "--application-id", job.id, "--dry-run")
+    before = dict(at_first.life.hdfs.files)
+    code, lines = at_first.run(*command, name="")
+    (checkpoint,) = SPEC.checkpoints
+    assert code == 0
+    assert lines[0] == f"checked: {job.id} runs as streamer, and is no other stream's"
+    assert f"would write: that orders owns {checkpoint}" in lines
+    assert any(line.startswith("would write: the claim of generation 1, /kstream/orders-") for line in lines)
+    assert at_first.life.hdfs.files == before
+    at_first.life.yarn.end(job.id)
+    code, lines = at_first.run(*command, name="")
+    assert (code, "it ended as" in lines[-1]) == (1, True)
+
+
+def test_a_dry_run_of_an_adopt_says_that_the_checkpoint_is_anothers(kstream: CommandLine, copy: str) -> None:
+    job = kstream.life.yarn.start(frozenset())
+    code, lines = kstream.run("adopt", copy, "--application-id", job.id, "--dry-run", name="")
+    assert (code, "/data/orders/checkpoint belongs to stream orders" in lines[-1]) == (1, True)
+
+
 def test_another_users_job_is_adopted_by_an_option_that_names_the_user(at_first: CommandLine, tmp_path: Path) -> None:
     (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
     job = at_first.life.yarn.start(frozenset(), user="alice")
