@@ -179,7 +179,8 @@ class SparkStreamOperator(UnendingOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Start the stream or adopt its running generation, then watch it."""
         if self.only_plan:
-            return self._say_plan()
+            self._say_plan()
+            return None
         self._recalled = recalled(self.cluster_conn_id, self._spec().name)
         return self._reconcile(context, Mode.ENSURE, Memory())
 

@@ -236,7 +236,8 @@ class TestAirflowsOwnTest:
     def test_it_ends_after_the_first_look(self, fleet: Fleet) -> None:
         fleet.declare("orders")
         fleet.live(nothing)
-        assert fleet.ended["orders"]["phase"] == "running"
+        report = cast("dict[str, Any]", fleet.ended["orders"])
+        assert report["phase"] == "running"
         assert fleet.told("This was a test: it ends after the first look, and nobody watches the stream") == 1
         assert fleet.wakings == []
 
