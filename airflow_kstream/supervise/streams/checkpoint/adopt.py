@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Adoption:
+class AdoptionPlan:
     """An adoption with nothing in its way. `others` is whether the application runs as another user, and `old` is the
     file of its claim of an earlier format, nothing if it has none."""
 
@@ -90,7 +90,7 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     return claim
 
 
-def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> Adoption:
+def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> AdoptionPlan:
     """Check whether the stream can adopt the application; change nothing.
 
     Raises InvalidInput: when the connection does not allow what the declaration uses. Raises Conflict: when the
@@ -127,7 +127,7 @@ def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> Ado
     others = _is_another_users(session, app, of_user, tried)
     require_available(run, observation, OwnerGrant.ADOPT)
     generation = observation.generation if again else observation.next_generation
-    return Adoption(app, observation, generation, old, others)
+    return AdoptionPlan(app, observation, generation, old, others)
 
 
 def _is_another_users(session: ClusterSession, app: Application, of_user: str, tried: str) -> bool:
