@@ -44,10 +44,11 @@ def status(
 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
     NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
-    says SLOW before STALLED, and CHECKPOINT_CHANGED. Of a stream that does not run, it is what was last seen. A horizon of `none`: nothing ends its credentials. What the doctor
-    expects for a stream is shown with its date; `kstream doctor` has the fixes. A stream that runs and has no folder is
-    shown with what a person may do. What strangers wrote in a stream's folder counts for nothing, and is named with
-    their names on HDFS. Exit 1 if nothing could be read of a stream.
+    says SLOW before STALLED, and CHECKPOINT_CHANGED. A stream that does not run is shown as it was last seen. A horizon
+    of `none`: nothing ends its credentials. What the doctor expects for a stream is shown with its date; `kstream
+    doctor` has the fixes. A stream that runs and has no folder is shown with what a person may do. What strangers wrote
+    in a stream's folder counts for nothing, and is named with their names on HDFS. Exit 1 if nothing could be read of a
+    stream.
 
     With `--watch`, streams in trouble come first. On a terminal one table stays up to date; elsewhere each look prints
     the time and a table. Servers that don't answer are shown, and end nothing.

@@ -54,7 +54,7 @@ def _is_well(verdict: Verdict) -> bool:
 
 def _state(verdict: Verdict) -> str:
     # What the checkpoint shows of a generation that ended is past.
-    when = ", " if verdict.lives else "; when it was last seen, it was "
+    when = ", " if verdict.lives else "; last seen "
     pulse = f"{when}{verdict.progress.pulse}" if verdict.progress.pulse else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = "".join(f": {line}" for line in verdict.past.failure.strip().splitlines()[:1])

@@ -59,7 +59,7 @@ def test_the_heartbeat_of_a_stream_that_does_not_run_is_past() -> None:
     beat = ProgressVerdict(Heartbeat(Pulse.HEALTHY, timedelta(minutes=5), ""))
     stopped = Settled(Phase.STOPPED, "it is stopped, as ann wants")
     said = shown(step=stopped, why=stopped.why, progress=beat)
-    assert "it is stopped, as ann wants; when it was last seen, it was HEALTHY" in said
+    assert "it is stopped, as ann wants; last seen HEALTHY" in said
     assert "ended, HEALTHY" in shown(why="it ended", progress=beat, lives=True)
 
 
