@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +36,10 @@ _Root = Annotated[Path, typer.Option("--root", help="The minicluster's own folde
 _Features = Annotated[list[Feature] | None, typer.Option("--feature", help="A feature; several replace ha and kafka.")]
 _Bare = Annotated[bool, typer.Option("--bare", help="No features: one NameNode, no Kafka.")]
 _DataNodes = Annotated[int, typer.Option(min=1, max=MOST_DATANODES, help="How many DataNodes there are.")]
-_Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
+_Renew = Annotated[
+    str,
+    typer.Option(help="How long a delegation token lives without being renewed; a day by default, at most its life."),
+]
 _MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives regardless of renewals.")]
 _TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket lives.")]
 _TicketRenew = Annotated[str, typer.Option(help="How long renewals can extend a Kerberos ticket.")]
@@ -46,6 +50,7 @@ _As = Annotated[str, typer.Option("--as", help="The principal, without its realm
 _DEFAULT_ROOT = Path("kstream-minicluster")
 _CLUSTER_FILE = "cluster.yaml"
 _STREAM = "orders"
+_DAY = timedelta(days=1)
 
 
 @app.command()
@@ -53,7 +58,7 @@ def up(
     root: _Root = _DEFAULT_ROOT,
     feature: _Features = None,
     bare: _Bare = False,
-    token_renew: _Renew = "1d",
+    token_renew: _Renew = "",
     token_max_lifetime: _MaxLifetime = "7d",
     ticket_lifetime: _TicketLifetime = "10m",
     ticket_renew: _TicketRenew = "1h",
@@ -63,12 +68,13 @@ def up(
 
     Everything that an earlier minicluster left in the folder is deleted, including its data.
     """
+    longest = parse_duration(token_max_lifetime)
     features = frozenset() if bare else frozenset(feature or DEFAULT_FEATURES)
     plan = MiniclusterConfig(
         root,
         features,
-        renew_interval=parse_duration(token_renew),
-        max_lifetime=parse_duration(token_max_lifetime),
+        renew_interval=parse_duration(token_renew) if token_renew else min(_DAY, longest),
+        max_lifetime=longest,
         ticket_lifetime=parse_duration(ticket_lifetime),
         ticket_renew=parse_duration(ticket_renew),
         datanodes=datanodes,
