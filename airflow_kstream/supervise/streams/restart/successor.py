@@ -33,7 +33,7 @@ def require_successors_needs(run: StreamRun) -> None:
         _require_file(run.session, path)
     for checkpoint in run.spec.checkpoints:
         if is_watchable(checkpoint, run.cluster):
-            _require_checkpoint(run.session.hdfs, plain_path(checkpoint))
+            _require_checkpoint(run.session, plain_path(checkpoint), run.spec.name)
 
 
 def _require_queue(session: ClusterSession, needs: Needs, name: str) -> None:
@@ -56,7 +56,19 @@ def _require_file(session: ClusterSession, path: str) -> None:
         ) from missing
 
 
-def _require_checkpoint(hdfs: Hdfs, path: str) -> None:
+def _require_checkpoint(session: ClusterSession, path: str, name: str) -> None:
+    try:
+        _require_right(session.hdfs, path)
+    except Denied as denied:
+        raise Denied(
+            f"{denied.message} (asked to {denied.tried})",
+            tried=f"make sure that {name} may write its checkpoint {path}",
+            server=denied.server,
+            principal=denied.principal,
+        ) from denied
+
+
+def _require_right(hdfs: Hdfs, path: str) -> None:
     """Check the folder and that of its owner's record or, if the job is yet to make it, that which it is made in."""
     try:
         hdfs.check_access(path, _ALL)
