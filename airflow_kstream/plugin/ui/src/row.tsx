@@ -146,7 +146,7 @@ function pushWords({ horizon, pushes }: Row, now: number): string {
 
 function Pulse({ row, now }: { row: Row; now: number }) {
   if (!row.pulse) return <span className="ks-muted">not watched</span>;
-  const [words, tone] = pulseWords(row.pulse);
+  const [words, tone] = pulseWords(row);
   return (
     <>
       <span className="ks-pulse" title={row.pulse_why}>

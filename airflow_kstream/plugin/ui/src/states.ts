@@ -42,6 +42,10 @@ const PULSES: Record<string, [string, Tone]> = {
   UNKNOWN: ["unknown", "calm"],
 };
 
-export function pulseWords(pulse: string): [string, Tone] {
-  return PULSES[pulse] ?? [pulse.toLowerCase().replaceAll("_", " "), "calm"];
+const OVER = new Set(["stopped", "ended", "killed"]);
+
+/** The pulse of a stream; of one that runs no longer, the last that was seen. */
+export function pulseWords({ pulse, state }: Pick<Row, "pulse" | "state">): [string, Tone] {
+  const [words, tone] = PULSES[pulse] ?? [pulse.toLowerCase().replaceAll("_", " "), "calm"];
+  return OVER.has(state) ? [`last seen ${words}`, "calm"] : [words, tone];
 }

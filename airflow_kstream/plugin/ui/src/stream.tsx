@@ -28,7 +28,7 @@ export function StreamPage({ cluster, stream }: { cluster: string; stream: strin
 function Stored({ stored, now, reload }: { stored: StreamStored; now: number; reload: () => void }) {
   const { row, facts } = stored;
   const tone = TONES[row.urgency] ?? "calm";
-  const [pulse, pulseTone] = pulseWords(row.pulse);
+  const [pulse, pulseTone] = pulseWords(row);
   return (
     <>
       <header className="ks-head">
