@@ -5,6 +5,9 @@ from airflow_kstream.hooks.kerberos import KerberosHook as KerberosHook
 from airflow_kstream.model.airflow_options import NotifyPolicy as NotifyPolicy
 from airflow_kstream.model.secrets import SecretRef as SecretRef
 from airflow_kstream.model.streams.deploy import Deploy as Deploy
+from airflow_kstream.model.streams.deploy import FlinkDeploy as FlinkDeploy
+from airflow_kstream.model.streams.deploy import Savepoints as Savepoints
+from airflow_kstream.model.streams.stream import FlinkStreamSpec as FlinkStreamSpec
 from airflow_kstream.model.streams.stream import KeytabCredentials as KeytabCredentials
 from airflow_kstream.model.streams.stream import OnChange as OnChange
 from airflow_kstream.model.streams.stream import ProxyUserCredentials as ProxyUserCredentials
@@ -26,6 +29,7 @@ from airflow_kstream.operators.housekeeping import HousekeepingOperator as House
 from airflow_kstream.operators.keytabs import KeytabCheckOperator as KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator as HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator as StreamControlOperator
+from airflow_kstream.operators.streams import FlinkStreamOperator as FlinkStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator as SparkStreamOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator as KerberosTicketRenewOperator
 from airflow_kstream.operators.token_push import DelegationTokenPushOperator as DelegationTokenPushOperator

@@ -12,7 +12,6 @@ from airflow_kstream.cli.output import JsonOption, note, print_json, say
 from airflow_kstream.clients.local.regular_files import declaration_files, read_text
 from airflow_kstream.model.declaration_kinds import DeclarationKind
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.schema import schema_of
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE|FOLDER", help="YAML files; of a folder all that end with .yaml or .yml.")
@@ -48,7 +47,7 @@ def add_declarations(app: typer.Typer, kind: DeclarationKind) -> None:
 
         For example, in the first line of a declaration: `# yaml-language-server: $schema=/etc/kstream/schema.json`.
         """
-        print_json(schema_of(kind.type))
+        print_json(kind.schema())
 
 
 def _checked(kind: DeclarationKind, given: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:

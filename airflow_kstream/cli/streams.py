@@ -206,19 +206,20 @@ def adopt(
 ) -> None:
     """Adopt a running application as this stream, without restarting it.
 
-    YARN does not tell which folders a job writes: that it writes the declared checkpoint is the person's word, until
-    `kstream streams status` shows a commit. Another user's application is refused without `--of-user`. With
-    `--dry-run`, it is refused for the same reasons, with the same exit code.
+    YARN does not tell which folders a job writes. A job of Flink's tells it itself, and has to write the declared
+    ones; of Spark's it is the person's word, until `kstream streams status` shows a commit. Another user's application
+    is refused without `--of-user`. With `--dry-run`, it is refused for the same reasons, with the same exit code.
     """
     with _declared(Client(cluster_name), spec_file) as run:
         if dry_run:
             for line in plan_adoption(run, application_id, of_user).words(run):
                 say(line)
             return
-        claim = adopt_application(run, application_id, of_user)
+        told: list[str] = []
+        claim = adopt_application(run, application_id, of_user, told.append)
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
-    for checkpoint in run.spec.checkpoints:
-        say(f"nothing shows that it writes {checkpoint} until a commit comes: `kstream streams status` tells")
+    for line in told:
+        say(line)
 
 
 @app.command()

@@ -67,7 +67,7 @@ from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.declared_stream import declared
 from airflow_kstream.operators.moved_streams import shown_moved, variable_of
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
-from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.streams import keeper_of
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 
 # The ids of a folder's other DAGs, which concern all of its streams.
@@ -106,12 +106,11 @@ def stream_dag(
     dag_id, about = stream_id(cluster_conn_id, name), f"Keeps the stream {called(name, fields.get('app_name'))} running"
     says = {"dag_display_name": f"{dag_id}: turn it on; {former}, which watched its stream, is gone"} if former else {}
     with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__, **says) as dag:
-        SparkStreamOperator(
+        keeper_of(fields, spark_conn_id)(
             task_id="keep",
             # As the file has them: to check and to write all defaults, too, took twice as long for a fleet.
             stream={name: value for name, value in fields.items() if name != "airflow"},
             cluster_conn_id=cluster_conn_id,
-            conn_id=spark_conn_id,
             follows_edits=True,
             retries=schedule.retries,
             retry_delay=schedule.retry_delay,

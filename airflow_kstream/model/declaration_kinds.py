@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,9 @@ from airflow_kstream.model.airflow_options import options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration
+from airflow_kstream.model.schema import schema_by, schema_of
 from airflow_kstream.model.secrets import require_no_literals_in
-from airflow_kstream.model.streams.stream import StreamSpec, require_named_after
+from airflow_kstream.model.streams.stream import SPECS, StreamSpec, require_named_after
 from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 
@@ -23,13 +24,19 @@ _Check = Callable[[], object]
 class DeclarationKind:
     """A kind of file: what it declares, its own reader, and what is checked of a file that this reader refuses.
 
-    `in_folder` are the further checks of a file that a shipped DAG reads, from its fields and its name without suffix.
+    `by` are a field that names one of several types, and those by its values. `in_folder` are the further checks of a
+    file that a shipped DAG reads, from its fields and its name without suffix.
     """
 
     type: type[Any]
     read: Callable[[Mapping[str, Any]], Any]
     raw: Callable[[Mapping[str, Any]], object] = lambda fields: None
     in_folder: tuple[Callable[[Mapping[str, Any], str], object], ...] = ()
+    by: tuple[str, Mapping[str, Any]] | None = field(default=None, hash=False)
+
+    def schema(self) -> dict[str, Any]:
+        """Return its JSON schema, for editors."""
+        return schema_by(*self.by) if self.by else schema_of(self.type)
 
     def faults(self, text: str, stem: str | None = None) -> tuple[str, ...]:
         """Return every fault of a file, none if it is right; `stem` is its name if a folder of declarations has it."""
@@ -61,7 +68,11 @@ def _require_options(fields: Mapping[str, Any], stem: str) -> None:
 
 
 STREAMS = DeclarationKind(
-    StreamSpec, StreamSpec.from_mapping, require_no_literals_in, (_require_its_name, _require_options)
+    StreamSpec,
+    StreamSpec.from_mapping,
+    require_no_literals_in,
+    (_require_its_name, _require_options),
+    ("engine", {engine.value: spec for engine, spec in SPECS.items()}),
 )
 LEASES = DeclarationKind(LeaseDeclaration, LeaseDeclaration.from_mapping)
 TICKETS = DeclarationKind(TicketDeclaration, TicketDeclaration.from_mapping)

@@ -8,10 +8,12 @@ quotes, and one text for a list of one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import EnumType
+from functools import reduce
 from inspect import cleandoc
+from operator import or_
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
@@ -30,6 +32,20 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
     """Return the JSON schema of this kind of declaration. Each field has its default, and the words of its class."""
     schema = TypeAdapter(kind).json_schema(schema_generator=_Editors)
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema}
+
+
+def schema_by(field: str, kinds: Mapping[str, type[Any]]) -> dict[str, Any]:
+    """Return the JSON schema of declarations whose `field` names their kind; where it is missing, the first is meant.
+
+    An editor then knows the fields of that kind alone.
+    """
+    schema = TypeAdapter(reduce(or_, kinds.values())).json_schema(schema_generator=_Editors)
+    whole: dict[str, Any]
+    (_, whole), *others = ((name, {"$ref": f"#/$defs/{kind.__name__}"}) for name, kind in kinds.items())
+    for name, kind in others:
+        named: dict[str, Any] = {"properties": {field: {"const": name}}, "required": [field]}
+        whole = {"if": named, "then": kind, "else": whole}
+    return {"$schema": GenerateJsonSchema.schema_dialect, **whole, "$defs": schema["$defs"]}
 
 
 class _Editors(GenerateJsonSchema):
@@ -66,14 +82,23 @@ class _Editors(GenerateJsonSchema):
 
 
 def _said_of(kind: type[Any], name: str) -> Iterator[str]:
-    """Yield the words for a field: those beside it, or the sentences of the class's docstring that name it."""
+    """Yield the words for a field: those beside it, or the sentences of the class's docstring that name it.
+
+    Where that says nothing, the class above has the field, too.
+    """
     hint = get_type_hints(kind, include_extras=True).get(name)
     if beside := [said.help for said in getattr(hint, "__metadata__", ()) if isinstance(said, Said)]:
         yield from beside
         return
-    for sentence in _END_OF_SENTENCE.split(_prose(kind)):
-        if re.search(rf"`(?:\w+\.)?{name}(?::[^`]*)?`", sentence):
-            yield sentence.rstrip(":")
+    for each in kind.__mro__:
+        named = [words for words in _END_OF_SENTENCE.split(_prose(each)) if _names(words, name)]
+        if named:
+            yield from (words.rstrip(":") for words in named)
+            return
+
+
+def _names(sentence: str, field: str) -> bool:
+    return re.search(rf"`(?:\w+\.)?{field}(?::[^`]*)?`", sentence) is not None
 
 
 def _said_by_its_kind(kind: type[Any], name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_kstream.model.streams.stream import EngineName
 from airflow_kstream.operators.streams import SparkStreamOperator
 
 
@@ -27,6 +28,9 @@ class ClaimedStreamOperator(SparkStreamOperator):
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection, as of SparkStreamOperator.
     """
+
+    # A refused declaration doesn't tell what runs.
+    engines = tuple(EngineName)
 
     def __init__(self, *, name: str, refusal: str, **kwargs: Any) -> None:
         super().__init__(stream={"name": name}, **kwargs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from airflow.sdk import XComArg
+from airflow.sdk import BaseOperator, XComArg
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics
@@ -35,7 +36,7 @@ from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stall import Stall
-from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, name_in, refusal_of
 from airflow_kstream.operators.unending import UnendingOperator
@@ -68,62 +69,10 @@ UNREACHED_PAUSE = 60.0
 _TESTED = "This was a test: it ends after the first look, and nobody watches the stream until its DAG runs in Airflow"
 
 
-class SparkStreamOperator(UnendingOperator):
-    """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
+class _StreamOperator(UnendingOperator):
+    """The keeper of one stream, whatever runs it. `engines` are those whose declarations it takes."""
 
-    While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. Before the stream's
-    credentials end it wakes, restarts it and defers again. It stays deferred while the stream is held or stopped, and
-    starts a stopped one when a person wants it again. It ends when the job ends successfully. After any other end that
-    nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
-    end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
-    StreamEnded, which carries the reason, if this task is the first to see it while it watches; Airflow's retry then
-    waits for the same moment, and `default_args` can't take it away. Where neither a retry nor another run would
-    follow, the task logs the reason and watches on. A job that a person killed is not started until `kstream streams
-    start NAME`.
-
-    A mapping that is refused keeps its DAG, with a warning: its task keeps the stream as it was last submitted, as for
-    a file of `[kstream] streams_folder`. Where nothing was submitted, it fails with the refusal.
-
-    It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
-    rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
-
-    `airflow dags test` and `airflow tasks test` run it for real, without anybody who would watch afterwards: they end
-    after the first look, which may have submitted the stream. `dry_run` submits nothing.
-
-    What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
-    To stop the stream, use `kstream streams stop NAME`. An edit of a policy reaches the deferred task of a stream that
-    `[kstream] streams_folder` declares; in a DAG of your own, it holds from when the task next resumes.
-
-    Example::
-
-        with DAG("orders", schedule="*/5 * * * *", max_active_runs=1, catchup=False):
-            SparkStreamOperator(
-                task_id="keep",
-                cluster_conn_id="prod",
-                stream={
-                    "name": "orders",
-                    "credentials": {"mode": "ticket"},
-                    "application": "/opt/jobs/orders.py",
-                    "checkpoints": ["/data/checkpoints/orders"],
-                    "conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}},
-                },
-            )
-
-    :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
-        a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.
-        Templates in the arguments of `notify` are rendered when an event happens; in a declaration that is itself a
-        template or comes from a task, write them as {% raw %}{{ event.words }}{% endraw %}.
-    :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
-    :param follows_edits: whether `[kstream] streams_folder` declares the stream: then the policies that `undeclared-*`
-        keeps of it hold while the task is deferred.
-    :param dry_run: log the exact command line and the source of each word, ask the cluster whether it would start,
-        touch nothing, and end; as failed, if something blocks the start.
-    :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task. A
-        secret in clear is always refused where the DAG is parsed.
-    :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
-    """
-
+    engines: ClassVar[tuple[EngineName, ...]] = tuple(EngineName)
     template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
     template_fields_renderers = {"stream": "yaml", "submission": "bash"}  # noqa: RUF012  Airflow's own attribute
     operator_extra_links = (PageLink(), YarnApplicationLink(), YarnLogsLink())
@@ -135,13 +84,12 @@ class SparkStreamOperator(UnendingOperator):
         *,
         stream: StreamSpec | Mapping[str, Any] | XComArg | str,
         cluster_conn_id: str,
-        conn_id: str | None = None,
         follows_edits: bool = False,
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.stream, self.notify = apart(stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream)
+        self.stream, self.notify = apart(self._mapping_of(stream) if isinstance(stream, StreamSpec) else stream)
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
         require_no_literals_in(self.stream)
         # A folder's files are checked where their DAGs are made, and a spec above.
@@ -153,7 +101,6 @@ class SparkStreamOperator(UnendingOperator):
         self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
-        self.conn_id = conn_id
         self.follows_edits = follows_edits
         self.only_plan = dry_run
         self.submission: str | None = None
@@ -163,11 +110,27 @@ class SparkStreamOperator(UnendingOperator):
 
     def _refused(self) -> str:
         """Check a mapping, tell the DAG's author what is refused, and return that."""
-        if why := refusal_of(self.stream, self.notify):
+        named = self.stream.get("engine", EngineName.SPARK) if isinstance(self.stream, Mapping) else None
+        if why := refusal_of(self.stream, self.notify) or self._not_taken(named):
             # Nothing else of it is kept: where a field has the wrong form, a secret in it is not recognized.
             self.stream = {"name": name_in(self.stream)}
             self.tell_author(f"the declaration is refused, so its stream is kept as it was last submitted: {why}")
         return why
+
+    def _mapping_of(self, spec: StreamSpec) -> dict[str, Any]:
+        """Raises InvalidInput: when the declaration is wrong, or of an engine that this operator doesn't take."""
+        return self._require_taken(spec.checked()).to_mapping()
+
+    def _require_taken(self, spec: StreamSpec) -> StreamSpec:
+        if why := self._not_taken(spec.engine):
+            raise InvalidInput(why)
+        return spec
+
+    def _not_taken(self, engine: object) -> str:
+        """Return why a declaration with this engine's name is refused; empty if it isn't, or names no engine."""
+        if engine in self.engines or engine not in set(EngineName):
+            return ""
+        return f"engine is {engine}; allowed is {', '.join(self.engines)} in {type(self).__name__}"
 
     @property
     def page(self) -> dict[str, str]:
@@ -419,16 +382,152 @@ class SparkStreamOperator(UnendingOperator):
                 return StreamSpec(name, TicketCredentials(), application="", checkpoints=())
             raise InvalidInput(self.refusal)
         if isinstance(self.stream, str):
-            return self._edited(StreamSpec.from_yaml(self.stream))
+            return self._edited(self._require_taken(StreamSpec.from_yaml(self.stream)))
         if isinstance(self.stream, Mapping):
-            return self._edited(StreamSpec.from_mapping({**self.stream, **self.notify}))
+            return self._edited(self._require_taken(StreamSpec.from_mapping({**self.stream, **self.notify})))
         raise InvalidInput(f"stream is {type(self.stream).__name__}; allowed is a mapping of fields, or text in YAML")
+
+    def _engine(self, spec: StreamSpec) -> Engine:
+        return engine_of(spec)
+
+
+class SparkStreamOperator(_StreamOperator):
+    """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
+
+    While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. Before the stream's
+    credentials end it wakes, restarts it and defers again. It stays deferred while the stream is held or stopped, and
+    starts a stopped one when a person wants it again. It ends when the job ends successfully. After any other end that
+    nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
+    end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
+    StreamEnded, which carries the reason, if this task is the first to see it while it watches; Airflow's retry then
+    waits for the same moment, and `default_args` can't take it away. Where neither a retry nor another run would
+    follow, the task logs the reason and watches on. A job that a person killed is not started until `kstream streams
+    start NAME`.
+
+    A mapping that is refused keeps its DAG, with a warning: its task keeps the stream as it was last submitted, as for
+    a file of `[kstream] streams_folder`. Where nothing was submitted, it fails with the refusal.
+
+    It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
+    rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
+
+    `airflow dags test` and `airflow tasks test` run it for real, without anybody who would watch afterwards: they end
+    after the first look, which may have submitted the stream. `dry_run` submits nothing.
+
+    What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
+    To stop the stream, use `kstream streams stop NAME`. An edit of a policy reaches the deferred task of a stream that
+    `[kstream] streams_folder` declares; in a DAG of your own, it holds from when the task next resumes.
+
+    Example::
+
+        with DAG("orders", schedule="*/5 * * * *", max_active_runs=1, catchup=False):
+            SparkStreamOperator(
+                task_id="keep",
+                cluster_conn_id="prod",
+                stream={
+                    "name": "orders",
+                    "credentials": {"mode": "ticket"},
+                    "application": "/opt/jobs/orders.py",
+                    "checkpoints": ["/data/checkpoints/orders"],
+                    "conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}},
+                },
+            )
+
+    :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
+        a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.
+        Templates in the arguments of `notify` are rendered when an event happens; in a declaration that is itself a
+        template or comes from a task, write them as {% raw %}{{ event.words }}{% endraw %}.
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
+    :param follows_edits: whether `[kstream] streams_folder` declares the stream: then the policies that `undeclared-*`
+        keeps of it hold while the task is deferred.
+    :param dry_run: log the exact command line and the source of each word, ask the cluster whether it would start,
+        touch nothing, and end; as failed, if something blocks the start.
+    :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task. A
+        secret in clear is always refused where the DAG is parsed.
+    :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
+    """
+
+    engines: ClassVar[tuple[EngineName, ...]] = (EngineName.SPARK,)
+
+    def __init__(
+        self,
+        *,
+        stream: StreamSpec | Mapping[str, Any] | XComArg | str,
+        cluster_conn_id: str,
+        conn_id: str | None = None,
+        follows_edits: bool = False,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            stream=stream, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, dry_run=dry_run, **kwargs
+        )
+        self.conn_id = conn_id
 
     def _engine(self, spec: StreamSpec) -> Engine:
         return engine_of(spec, self._spark)
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+
+
+class FlinkStreamOperator(_StreamOperator):
+    """Keep one stream of Flink's watched in one deferred task, like SparkStreamOperator.
+
+    This release watches such a stream, and acts on none. Its job is submitted as before, and `kstream streams adopt`
+    makes it the stream's. The task says what would be due and is not carried out, such as a restart, and refuses each
+    order on its stream. Until a job is adopted, and after its end, the task fails and says so.
+
+    Example::
+
+        with DAG("clicks", schedule="*/5 * * * *", max_active_runs=1, catchup=False):
+            FlinkStreamOperator(
+                task_id="keep",
+                cluster_conn_id="prod",
+                stream={
+                    "name": "clicks",
+                    "credentials": {"mode": "ticket"},
+                    "application": "hdfs:///apps/clicks.jar",
+                    "checkpoints": ["/flink/clicks"],
+                    "conf": {"execution.checkpointing.interval": "30s"},
+                },
+            )
+
+    :param stream: the declaration, as a FlinkStreamSpec, a mapping of its fields or text in YAML (templated). A mapping
+        may leave out `engine`.
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param follows_edits: as of SparkStreamOperator.
+    :param dry_run: log what this release would submit, touch nothing, and end; as failed, if something blocks it.
+    :raises InvalidInput: when the declaration is wrong, or another engine's; a FlinkStreamSpec where the DAG is parsed,
+        others in the task.
+    :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
+    """
+
+    engines = (EngineName.FLINK,)
+
+    def __init__(
+        self,
+        *,
+        stream: StreamSpec | Mapping[str, Any] | XComArg | str,
+        cluster_conn_id: str,
+        follows_edits: bool = False,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        named = {"engine": EngineName.FLINK.value, **stream} if isinstance(stream, Mapping) else stream
+        super().__init__(
+            stream=named, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, dry_run=dry_run, **kwargs
+        )
+
+
+def keeper_of(fields: Mapping[str, Any], spark_conn_id: str | None) -> Callable[..., BaseOperator]:
+    """Return the operator for a declaration that was checked, without its arguments but the client's connection."""
+    engine = EngineName(fields.get("engine", EngineName.SPARK))
+    return (
+        partial(SparkStreamOperator, conn_id=spark_conn_id)
+        if engine in SparkStreamOperator.engines
+        else FlinkStreamOperator
+    )
 
 
 def _known_after(report: Report, memory: Memory) -> Memory:

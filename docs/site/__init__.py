@@ -22,5 +22,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/checks.md": knowledge.checks,
     "reference/causes.md": knowledge.causes,
 }
+# Files beside them, which pages link.
+FILES: Mapping[str, Callable[[], str]] = {"reference/stream.schema.json": declarations.schema_of_streams}
 # What a page gets where it says `<!-- generated: NAME -->`.
 FRAGMENTS: Mapping[str, Callable[[], str]] = {"authors": authors.table_of_authors}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import types
 from collections.abc import Iterator, Mapping
@@ -13,15 +14,20 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.baseline import Baseline
+from airflow_kstream.model.declaration_kinds import STREAMS
 from airflow_kstream.model.forms import Said
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration
 from airflow_kstream.model.logs.signature import Signature
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from docs.site.markdown import page, table, word, words
 
 READ = {
     "A stream": (StreamSpec, "`<connection id>/<stream>.yaml` in `[kstream] streams_folder`."),
+    "A stream of Flink's": (
+        FlinkStreamSpec,
+        "The same files with `engine: flink`. Other fields are those of a stream.",
+    ),
     "Stuck files of a cluster": (LeaseDeclaration, "`<connection id>.yaml` in `[kstream] leases_folder`."),
     "Tickets and keytabs of a cluster": (TicketDeclaration, "`<connection id>.yaml` in `[kstream] tickets_folder`."),
     "Tokens of a cluster": (TokenDeclaration, "`<connection id>.yaml` in `[kstream] tokens_folder`."),
@@ -41,15 +47,23 @@ def page_of_declarations() -> str:
     return page(
         "Fields of declarations",
         "Declarations are YAML. An unknown field, a duplicate key and a value that is not allowed are refused by name "
-        "before anything is touched. Durations are written like `90s`, `15m`, `6h`, `7d` or `1h30m`.",
+        "before anything is touched. Durations are written like `90s`, `15m`, `6h`, `7d` or `1h30m`. Editors take "
+        "[the JSON schema of a stream](stream.schema.json).",
         *(f"## {title}\n\n{where}\n\n" + "\n\n".join(_texts(kind)) for title, (kind, where) in READ.items()),
     )
+
+
+def schema_of_streams() -> str:
+    """Return what `kstream streams schema` prints."""
+    return json.dumps(STREAMS.schema(), indent=2) + "\n"
 
 
 def _texts(kind: type, path: str = "") -> Iterator[str]:
     """Yield the table of a class, and then those of the classes of its fields."""
     hints = get_type_hints(kind, include_extras=True)
-    own = [each for each in fields(kind) if each.init]
+    base = next((each for each in kind.__mro__[1:] if each in {read for read, _ in READ.values()}), None)
+    known = get_type_hints(base, include_extras=True) if base else {}
+    own = [each for each in fields(kind) if each.init and (base is None or _is_own(kind, each, known, hints))]
     rows = (
         (word(path + each.name), _allowed(hints[each.name]), _default(each), _said(hints[each.name])) for each in own
     )
@@ -57,6 +71,11 @@ def _texts(kind: type, path: str = "") -> Iterator[str]:
     for each in own:
         for below in _classes(hints[each.name]):
             yield from _texts(below, f"{path}{each.name}.")
+
+
+def _is_own(kind: type, field: Field[Any], known: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
+    """Return whether a field is not the one of the class above, which has its own table."""
+    return field.name in vars(kind).get("__annotations__", {}) or known.get(field.name) != hints[field.name]
 
 
 def _heading(kind: type, path: str) -> str:

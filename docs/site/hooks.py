@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 # MkDocs imports this file by its path.
 sys.path.insert(0, str(ROOT))
 
-from docs.site import FRAGMENTS, PAGES  # noqa: E402
+from docs.site import FILES, FRAGMENTS, PAGES  # noqa: E402
 from docs.site.drawings import drawn  # noqa: E402
 
 # Pages that stand at the top of the repository, by their place on the site.
@@ -67,7 +67,7 @@ _CODE = re.compile(r"^(?P<indent> *)```.*?^(?P=indent)```", re.DOTALL | re.MULTI
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that the code writes and those at the top of the repository, and bring all into their order."""
-    texts = {place: text() for place, text in PAGES.items()}
+    texts = {place: text() for place, text in (*PAGES.items(), *FILES.items())}
     texts |= {place: (ROOT / name).read_text() for place, name in TOP.items()}
     for place, text in texts.items():
         files.append(File.generated(config, place, content=text))

@@ -22,7 +22,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Offsets
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
+from airflow_kstream.supervise.streams.folder.engine import Adopted, EngineWords, Examiner, Newest, StopResult
 from tests.simulated.servers import SimHdfs, SimYarn
 
 _WHY = Origin("fake", "the protocol asks for it")
@@ -116,6 +116,9 @@ class FakeEngine:
         app = self.yarn.start(frozenset(tags.split(",")))
         self.hdfs.write(f"/tmp/fake/{app.id}/job.graph", "with a keytab in it")
         self.calls.append(f"submitted {app.id}")
+
+    def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
+        return Adopted(f"graph-of-{app.id}")
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         return tuple(self._point(path) for path in spec.checkpoints)

@@ -52,6 +52,8 @@ class Application:
     diagnostics: str
     logs_url: str
     lifetime_left: timedelta | None = None
+    type: str = ""
+    """What its client called it, such as SPARK; empty if unknown."""
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -90,6 +92,7 @@ class Application:
             diagnostics=without_secrets(app.get("diagnostics", "").strip()),
             logs_url=app.get("amContainerLogs", ""),
             lifetime_left=_lifetime_left(app),
+            type=app.get("applicationType", ""),
         )
 
 

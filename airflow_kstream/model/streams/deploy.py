@@ -87,8 +87,12 @@ class Deploy(ClientOptions):
 class FlinkDeploy(ClientOptions):
     """The options of Flink's client; unset means the connection's or Flink's own default.
 
-    `flink` names one of the connection's `flink_homes`, and may be left out where there is only one. `lib_dirs` are
-    folders on HDFS that hold Flink's own jars; where everybody may read them, no container needs a token for them.
+    `flink` names one of the connection's `flink_homes`, and may be left out where there is only one. `queue` is YARN's.
+    `parallelism` is the job's, and `slots` is how much of that each TaskManager takes. `jobmanager_memory` and
+    `taskmanager_memory` are the sizes of their whole processes. `main_class` is the one that the jar begins with.
+    `jars` and `files` go with the job, and `environment` has variables for its processes, never for the client.
+    `lib_dirs` are folders on HDFS that hold Flink's own jars; where everybody may read them, no container needs a token
+    for them.
     `rest_ports` is the range from which the JobManager takes its port, for a firewall to open: a stop then doesn't
     depend on its marker alone.
 
@@ -121,7 +125,8 @@ class SavepointFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Savepoints:
-    """The place of the savepoints of planned stops, and how many are kept; unset, it is in the checkpoints' folder.
+    """The savepoints of planned stops. They lie in `folder`, by default in that of the checkpoints; the newest `keep`
+    of them stay, and `format` is their form.
 
     Example::
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.model.schema import schema_of
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.declaration_kinds import STREAMS
 from tests.commands import ran
 
 GOOD = """
@@ -106,7 +105,7 @@ def test_each_kind_of_declaration_has_both_commands(kind: str, tmp_path: Path) -
 
 
 def test_the_schema_is_printed_as_it_is() -> None:
-    assert ran("streams", "schema").data == schema_of(StreamSpec)
+    assert ran("streams", "schema").data == STREAMS.schema()
 
 
 def test_plan_tells_a_wrong_file_where_the_connection_is_wrong_too(tmp_path: Path) -> None:

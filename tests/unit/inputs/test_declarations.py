@@ -12,10 +12,10 @@ from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration, OpenFileCondition, RecoveryRequest
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import connection_fields
-from tests.unit.inputs import bad_clusters, bad_leases, bad_streams, bad_tickets
+from tests.unit.inputs import bad_clusters, bad_flink_streams, bad_leases, bad_streams, bad_tickets
 
 
 def rows(table: Mapping[str, Sequence[tuple[Any, str]]]) -> list[Any]:
@@ -128,3 +128,24 @@ def test_no_declaration_holds_a_secret_of_its_tasks_notifiers(read: Any, fields:
         with pytest.raises(InvalidInput, match=r"kwargs.password: a secret in clear") as refusal:
             read.from_mapping({**fields, "airflow": block})
         assert readable(refusal)
+
+
+def flink_stream(change: str) -> str:
+    """Return the good Flink stream with this field instead of its own."""
+    field = change.partition(":")[0]
+    kept = [line for line in bad_flink_streams.GOOD.splitlines() if not line.startswith(f"{field}:")]
+    return "\n".join([*kept, change])
+
+
+@pytest.mark.parametrize(("change", "says"), bad_flink_streams.BAD)
+def test_a_flink_stream_that_nobody_can_mean_is_refused_by_name(change: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        StreamSpec.from_yaml(flink_stream(change))
+    assert readable(refusal)
+
+
+@pytest.mark.parametrize("text", bad_flink_streams.ACCEPTED.values(), ids=bad_flink_streams.ACCEPTED.keys())
+def test_a_flink_stream_that_somebody_can_mean_is_read(text: str) -> None:
+    spec = StreamSpec.from_yaml(text)
+    assert isinstance(spec, FlinkStreamSpec)
+    assert StreamSpec.from_mapping(spec.to_mapping()) == spec

@@ -17,8 +17,8 @@ from airflow_kstream.model.declaration_kinds import LEASES, STREAMS, TICKETS, TO
 from airflow_kstream.model.schema import schema_of
 from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
-from tests.unit.inputs import bad_streams, bad_tickets
-from tests.unit.inputs.test_declarations import stream
+from tests.unit.inputs import bad_flink_streams, bad_streams, bad_tickets
+from tests.unit.inputs.test_declarations import flink_stream, stream
 
 PAGES = sorted((Path(__file__).parents[3] / "docs").rglob("*.md"))
 # The words of refusals that no schema can make: it knows no escapes, lengths of time, secrets or other fields.
@@ -26,6 +26,7 @@ BEYOND = re.compile(
     r"\\[xn]|\\u202e|a secret in clear|is given twice|none is or holds another|longer than anything lasts"
     r"|allowed is ((an|the) absolute (HDFS )?path|[0-9.]+(s|m|ms) to [0-9]+d|text without NUL)"
     r"|conf (sets|takes) \S+[= ]|is not a duration|kwargs is given|jitter_ratio is|' /|more than once|has both|'.nan'"
+    r"|allowed is (one folder, below|two ports|a \.jar: )|kafka: remove it|begin with kstream|allowed is 2 or more"
 )
 TOKEN_FILES = ("users: [alice]", "tags: [nightly]\nwithin: 2d\nevery: 30m", "files: [/run/a.token, 'hdfs:///t/b']")
 
@@ -37,7 +38,7 @@ def as_an_editor_reads(text: str) -> Any:
 
 @cache
 def validator(kind: DeclarationKind) -> Draft202012Validator:
-    schema = schema_of(kind.type)
+    schema = kind.schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -57,12 +58,14 @@ def from_pages() -> Iterator[tuple[DeclarationKind, str]]:
 
 ACCEPTED = [
     *((STREAMS, stream(change)) for change in bad_streams.ACCEPTED.values()),
+    *((STREAMS, text) for text in bad_flink_streams.ACCEPTED.values()),
     *((TICKETS, text) for text in bad_tickets.ACCEPTED.values()),
     *((TOKENS, text) for text in TOKEN_FILES),
     *from_pages(),
 ]
 REFUSED = [
     *((STREAMS, stream(change)) for group in bad_streams.BAD.values() for change, _ in group),
+    *((STREAMS, flink_stream(change)) for change, _ in bad_flink_streams.BAD),
     *((TICKETS, text) for group in bad_tickets.BAD.values() for text, _ in group),
     (LEASES, "paths: []"),
     (LEASES, "paths: [/data]\nlimits: wild"),
@@ -114,7 +117,7 @@ def test_a_field_says_what_it_is_in_the_words_of_its_class() -> None:
 
 @pytest.mark.parametrize("kind", [STREAMS, LEASES, TICKETS, TOKENS])
 def test_each_field_says_what_it_is(kind: DeclarationKind) -> None:
-    schema = schema_of(kind.type)
+    schema = kind.schema()
     classes = {"": schema, **schema["$defs"]}
     said = {
         (name, field): words for name, each in classes.items() for field, words in each.get("properties", {}).items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_available, require_owned
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy, keep_word_on_adopted
+from airflow_kstream.supervise.streams.folder.engine import Adopted
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
@@ -30,14 +32,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AdoptionPlan:
-    """An adoption with nothing in its way. `others` is whether the application runs as another user, and `old` is the
-    file of its claim of an earlier format, nothing if it has none."""
+    """An adoption with nothing in its way. `job` is what the engine says of the application, `others` is whether that
+    runs as another user, and `old` is the file of its claim of an earlier format, nothing if it has none."""
 
     app: Application
     observation: Observation
     generation: int
     old: tuple[str, ...]
     others: bool
+    job: Adopted
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Return what is known of its job; of one that shows nothing, that its checkpoints are a person's word."""
+        paths = [point.path for point in self.observation.checkpoints]
+        nothing = "nothing shows that it writes {} until a commit comes: `kstream streams status` tells"
+        return (*(self.job.shown or map(nothing.format, paths)), *self.job.doubts)
 
     def words(self, run: StreamRun) -> tuple[str, ...]:
         """Return what was checked, and what `adopt` would write."""
@@ -45,6 +55,7 @@ class AdoptionPlan:
         checkpoints = ", ".join(point.path for point in self.observation.checkpoints)
         return (
             f"checked: {app.id} runs as {app.user or 'nobody knows whom'}, and is no other stream's",
+            *self.told,
             f"checked: {run.cluster.name} allows what the declaration uses",
             *((f"checked: no other stream owns {checkpoints}",) * bool(checkpoints)),
             f"would write: the claim of generation {self.generation}, {folder}/{claim_file(self.generation)}",
@@ -55,8 +66,8 @@ class AdoptionPlan:
         )
 
 
-def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
-    """Claim the next generation of the stream for a running application.
+def adopt(run: StreamRun, application_id: str, of_user: str = "", tell: Callable[[str], None] = log.info) -> Claim:
+    """Claim the next generation of the stream for a running application, and tell what its engine knows of it.
 
     The application's age is the ResourceManager's start time less a margin: its tokens are older than its start.
     A running generation of the stream itself, whose claim was lost with `state_dir` or is missing in an older copy of
@@ -76,6 +87,7 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
         reason=f"adopted {application_id}",
         adopted=application_id,
         adopted_started=planned.app.started,
+        adopted_job=planned.job.job,
     )
     if why := keep_copy(run):
         log.warning("%s: %s", spec.name, why)
@@ -87,6 +99,8 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     run.folder.forget(planned.old)
     claim = run.folder.make_claim(draft)
     require_owned(run)
+    for line in planned.told:
+        tell(line)
     return claim
 
 
@@ -95,8 +109,8 @@ def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> Ado
 
     Raises InvalidInput: when the connection does not allow what the declaration uses. Raises Conflict: when the
     application has ended or already belongs to a stream, when it runs as another user, when
-    the stream already runs an application or may soon, when its desired state is not to run, or when another stream
-    owns a checkpoint.
+    the stream already runs an application or may soon, when its desired state is not to run, when another stream
+    owns a checkpoint, or as the engine's `adopted`.
     """
     session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"
@@ -127,7 +141,7 @@ def plan_adoption(run: StreamRun, application_id: str, of_user: str = "") -> Ado
     others = _is_another_users(session, app, of_user, tried)
     require_available(run, observation, OwnerGrant.ADOPT)
     generation = observation.generation if again else observation.next_generation
-    return AdoptionPlan(app, observation, generation, old, others)
+    return AdoptionPlan(app, observation, generation, old, others, run.engine.adopted(session, spec, app))
 
 
 def _is_another_users(session: ClusterSession, app: Application, of_user: str, tried: str) -> bool:

@@ -21,9 +21,17 @@ from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.flink_adoption import adopted_job
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
-from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
+from airflow_kstream.supervise.streams.folder.engine import (
+    Adopted,
+    EngineWords,
+    Examiner,
+    Newest,
+    StopResult,
+    require_of_type,
+)
 
 
 class FlinkEngine:
@@ -47,6 +55,10 @@ class FlinkEngine:
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
         raise InvalidInput("this release does not submit Flink jobs", tried="submit")
+
+    def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
+        require_of_type(app, "Apache Flink", spec)
+        return adopted_job(session, spec, app)
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         stream, conf = StreamId(spec.name, session.cluster.state_dir), _conf(session.cluster, spec)

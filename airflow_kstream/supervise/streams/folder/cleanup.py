@@ -13,11 +13,12 @@ CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer.
+    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer, or
+    the stream is only watched.
 
     An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
     """
-    if not run.declared or (observation.claim and observation.claim.foreign):
+    if not run.declared or run.spec.watch_only or (observation.claim and observation.claim.foreign):
         return ()
     deleted = _clean_up_after_the_dead(run, observation)
     if observation.generation > CLAIMS_KEPT:

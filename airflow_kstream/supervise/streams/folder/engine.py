@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs
+from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillness
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Claim
@@ -55,6 +56,28 @@ class Newest:
 
     claim: Claim | None = None
     application: Application | None = None
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """A running application that somebody else submitted, as its engine knows it: the id of its `job`, if it has one.
+
+    Sentences for whoever adopts it: `shown` is what it writes, nothing where no engine can tell, and `doubts` what it
+    lacks.
+    """
+
+    job: str | None = None
+    shown: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def require_of_type(app: Application, wanted: str, spec: StreamSpec) -> None:
+    """Raises Conflict: when YARN knows the application by another type than this engine's."""
+    if app.type not in {"", wanted}:
+        why = (
+            f"YARN says that it is of type {app.type}, and {spec.name} declares engine {spec.engine}, of type {wanted}"
+        )
+        raise Conflict(why, tried=f"adopt {app.id} as {spec.name}")
 
 
 class Examiner(Protocol):
@@ -121,6 +144,13 @@ class Engine(Protocol):
         ended, with all that it started.
 
         Raises an error of ours only if the client never started, so that nothing was submitted.
+        """
+
+    def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
+        """Look at a running application that a person adopts as this stream. Changes nothing.
+
+        Raises Conflict: when it is not of this engine, or writes other checkpoints than the declared ones. Raises the
+        errors of its pages, where those alone tell.
         """
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:

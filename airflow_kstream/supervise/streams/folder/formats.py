@@ -64,6 +64,7 @@ class ClaimDraft:
     reason: str
     adopted: str | None = None
     adopted_started: datetime | None = None
+    adopted_job: str | None = None
     key: KeyVersion | None = None
     instead_of: FailedSpec | None = None
 
@@ -84,6 +85,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "positions": _written_positions(draft.positions),
             "adopted": draft.adopted,
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
+            "adopted_job": draft.adopted_job,
             "key": _written_key(draft.key),
             "instead_of": asdict(draft.instead_of) if draft.instead_of else None,
         },
@@ -114,7 +116,9 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
         positions=facts[Missing.POSITIONS] or {},
         reason=_text(fields, "reason"),
         adoption=Adoption(
-            application=facts[Missing.ADOPTED] or None, started=_sane(_moment(fields.get("adopted_started")))
+            application=facts[Missing.ADOPTED] or None,
+            started=_sane(_moment(fields.get("adopted_started"))),
+            job=_text(fields, "adopted_job") or None,
         ),
         file=ClaimFile(missing=frozenset(fact for fact, value in facts.items() if value is None)),
         instead_of=_failed_spec(fields.get("instead_of")),

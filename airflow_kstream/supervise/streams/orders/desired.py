@@ -27,7 +27,11 @@ from airflow_kstream.supervise.streams.look.watch import Watch
 
 
 def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
-    """Write the desired state. A requested restart stays requested."""
+    """Write the desired state. A requested restart stays requested.
+
+    Raises InvalidInput: when nothing acts on such a stream, so that an order would be obeyed by nobody.
+    """
+    _require_acted_upon(run.spec, f"say that {run.spec.name} is to be {state}")
     run.folder.change_desired(lambda current: replace(current, state=state, reason=reason))
 
 
@@ -35,9 +39,10 @@ def request_restart(run: StreamRun, reason: str) -> int:
     """Request that the current generation be replaced, and return its number. Two requests restart it once.
 
     Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run, also when
-    somebody changes it at the same moment: a held stream stays held.
+    somebody changes it at the same moment: a held stream stays held. Raises InvalidInput: as `set_desired`.
     """
     name, tried = run.spec.name, f"request a restart of {run.spec.name}"
+    _require_acted_upon(run.spec, tried)
     claim = run.folder.claim(run.folder.names())
     if claim is None:
         raise NotFound("it was never submitted", tried=tried)
@@ -50,6 +55,11 @@ def request_restart(run: StreamRun, reason: str) -> int:
 
     run.folder.change_desired(restarting)
     return claim.generation
+
+
+def _require_acted_upon(spec: StreamSpec, tried: str) -> None:
+    if spec.watch_only:
+        raise InvalidInput(f"{spec.watch_only}; its job goes on untouched", tried=tried)
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,11 @@ from airflow_kstream.policy.streams.spark.spark_needs import (
 from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
 from airflow_kstream.policy.streams.spark.uncounted_tokens import token_filesystems, uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.folder.engine import EngineWords, Newest, StopResult
+from airflow_kstream.supervise.streams.folder.engine import Adopted, EngineWords, Newest, StopResult, require_of_type
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
+# By which a declaration may give its applications another type (Spark 3.1).
+_TYPE = "spark.yarn.applicationType"
 # Seconds that the list of executors, and one round of dumps, may take.
 _LIST, _ROUND = 10.0, 10.0
 # A round asks so many executors at most, the busiest first.
@@ -187,6 +189,10 @@ class SparkEngine:
     ) -> SubmitOutcome:
         environment = spark.environment(cluster, ticket_cache, submission.binary)
         return spark.submit(submission, environment, folder, timeout)
+
+    def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
+        require_of_type(app, spec.plain_conf.get(_TYPE, "SPARK"), spec)
+        return Adopted()
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         """Read the checkpoints. One on another filesystem is not known to move."""

@@ -18,13 +18,15 @@ from airflow_kstream.model.clusters.authors import ALL_STREAMS
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 
+# The stream of the fake engine, whose declaration says that nothing acts on it.
+WATCHED = FlinkStreamSpec("orders", SPEC.credentials, "hdfs:///apps/orders.jar", SPEC.checkpoints)
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 NEVER = "--never-submitted"
 HORIZON = (
@@ -608,3 +610,39 @@ def test_a_name_that_no_stream_has_is_not_watched(kstream: CommandLine) -> None:
     code, lines = kstream.run("status", "--watch", name="ordres")
     assert code == 1
     assert "did you mean orders?" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    "order", [("stop",), ("hold",), ("start",), ("start", "--now"), ("restart",), ("restart", "--now")]
+)
+def test_an_order_on_a_stream_that_is_only_watched_is_refused_by_name(
+    at_first: CommandLine, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
+    job = at_first.life.yarn.start(frozenset())
+    assert at_first.run("adopt", str(file), "--application-id", job.id, name="")[0] == 0
+    before = dict(at_first.life.hdfs.files)
+    code, lines = at_first.run(*order)
+    assert (code, WATCHED.watch_only in " ".join(lines)) == (2, True)
+    assert at_first.life.hdfs.files == before
+    assert at_first.generations == [True]
+
+
+def test_a_reconcile_of_what_is_only_watched_submits_nothing_and_says_why(
+    at_first: CommandLine, tmp_path: Path
+) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
+    for more in ((), ("--dry-run",)):
+        code, lines = at_first.run("reconcile", str(file), *more, name="")
+        assert (code != 0, WATCHED.watch_only in " ".join(lines)) == (True, True)
+    assert at_first.generations == []
+
+
+def test_what_an_ended_job_that_was_only_watched_left_stays(at_first: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
+    job = at_first.life.yarn.start(frozenset())
+    at_first.life.hdfs.write(left := f"/tmp/fake/{job.id}/job.graph", "somebody's")
+    at_first.run("adopt", str(file), "--application-id", job.id, name="")
+    at_first.life.yarn.end(job.id)
+    at_first.run("reconcile", str(file), name="")
+    assert left in at_first.life.hdfs.files

@@ -1,0 +1,195 @@
+"""A running Flink application is adopted to be watched: its JobManager says what it runs, and where that writes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
+from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
+from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
+from tests.loopback.streams.test_spark_evidence import Served
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
+from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
+
+RECORDED = json.loads((Path(__file__).parents[1] / "clients/flink_answers.json").read_text())
+JOB = "00000000000000000000000000000abc"
+# The newest that the JobManager of each release had completed.
+NEWEST = {"1.20.3": 15, "2.1.1": 13}
+ORDERS = FlinkStreamSpec("orders", TicketCredentials(), "hdfs:///apps/orders.jar", ("/checkpoints",))
+CHECKPOINTS, SETTINGS = f"/jobs/{JOB}/checkpoints", f"/jobs/{JOB}/checkpoints/config"
+Answers = dict[str, Any]
+
+
+@dataclass
+class Adopter:
+    """A person who adopts `application` as the declared stream."""
+
+    life: Life
+    server: StrangeServer
+    answers: Answers
+    application: str
+
+    @property
+    def run(self) -> StreamRun:
+        # The recorded JobManager's filesystem.
+        cluster = replace(CLUSTER, default_fs="hdfs://kstream")
+        return replace(
+            self.life.run, session=replace(self.life.run.session, cluster=cluster), spec=ORDERS, engine=FlinkEngine()
+        )
+
+    def shows(self, path: str, body: Any) -> None:
+        self.server.script[f"/proxy/{self.application}{path}"] = body if isinstance(body, Answer) else said(body)
+
+    def changes(self, path: str, change: Callable[[Any], object]) -> None:
+        """Let a page be the recorded one but for this."""
+        body = copy.deepcopy(self.answers[path])
+        change(body)
+        self.shows(path, body)
+
+    def is_of_type(self, name: str) -> None:
+        apps = self.life.yarn.apps
+        apps[self.application] = replace(apps[self.application], type=name)
+
+
+@pytest.fixture(params=RECORDED)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def adopter(life: Life, release: str) -> Iterator[Adopter]:
+    with serving({}) as server:
+        yarn = Served(life.clock, address=server.address)
+        life.use(life.hdfs, yarn=yarn)
+        person = Adopter(life, server, RECORDED[release], yarn.start(frozenset({"by-hand"})).id)
+        person.is_of_type("Apache Flink")
+        for path, body in person.answers.items():
+            person.shows(path, body)
+        yield person
+
+
+def test_the_claim_keeps_the_job_that_its_jobmanager_names(adopter: Adopter, release: str) -> None:
+    told: list[str] = []
+    claim = adopt(adopter.run, adopter.application, tell=told.append)
+    assert claim.adoption.job == JOB
+    assert told == [f"job {JOB} writes /checkpoints/{JOB}/chk-{NEWEST[release]}"]
+    folder = StreamFolder(adopter.run.session, adopter.run.id)
+    kept = folder.claim(folder.names())
+    assert kept is not None
+    assert kept.adoption == claim.adoption
+    assert adopter.life.yarn.apps[adopter.application].alive
+
+
+def test_an_adoption_only_reads(adopter: Adopter) -> None:
+    adopt(adopter.run, adopter.application)
+    assert {request.partition(" ")[0] for request in adopter.server.requests} == {"GET"}
+
+
+def test_an_adoption_tells_that_checkpoints_do_not_survive_the_job(adopter: Adopter) -> None:
+    adopter.changes(SETTINGS, lambda body: body["externalization"].update(delete_on_cancellation=True))
+    told: list[str] = []
+    adopt(adopter.run, adopter.application, tell=told.append)
+    assert "its checkpoints do not survive it" in told[-1]
+    assert "its checkpoints do not survive it" not in " ".join(told[:-1])
+
+
+def no_jobs(jobs: Any) -> None:
+    jobs["jobs"].clear()
+
+
+def two_jobs(jobs: Any) -> None:
+    jobs["jobs"].append({**jobs["jobs"][0], "jid": "f" * 32})
+
+
+def elsewhere(path: str | None) -> Callable[[Any], object]:
+    return lambda body: body["latest"]["completed"].update(external_path=path)
+
+
+@pytest.mark.parametrize(
+    ("page", "change", "why"),
+    [
+        ("/jobs/overview", no_jobs, "it has 0 jobs; a stream is an application with one"),
+        ("/jobs/overview", two_jobs, f"it has 2 jobs ({JOB}, {'f' * 32})"),
+        (f"/jobs/{JOB}", lambda body: body.update(state="FINISHED"), f"its job {JOB} is FINISHED"),
+        (SETTINGS, lambda body: body.update(interval=2**63 - 1), "its job makes no checkpoints by itself"),
+        (
+            CHECKPOINTS,
+            elsewhere(f"hdfs://kstream/other/{JOB}/chk-15"),
+            f"checkpoint is hdfs://kstream/other/{JOB}/chk-15",
+        ),
+        (CHECKPOINTS, elsewhere(f"hdfs://other/checkpoints/{JOB}/chk-15"), "checkpoint is hdfs://other/checkpoints/"),
+        (
+            CHECKPOINTS,
+            elsewhere("hdfs://kstream/checkpoints/chk-15"),
+            "checkpoint is hdfs://kstream/checkpoints/chk-15",
+        ),
+        (CHECKPOINTS, elsewhere(f"file:/checkpoints/{JOB}/chk-15"), "checkpoint is file:/checkpoints/"),
+        (CHECKPOINTS, elsewhere("<checkpoint-not-externally-addressable>"), "checkpoint is the JobManager's memory"),
+        (CHECKPOINTS, lambda body: body["latest"].update(completed=None), "has completed no checkpoint yet"),
+    ],
+)
+def test_a_job_that_is_not_the_declared_one_is_refused_before_anything_is_written(
+    adopter: Adopter, page: str, change: Callable[[Any], object], why: str
+) -> None:
+    adopter.changes(page, change)
+    before = dict(adopter.life.hdfs.files)
+    for refused in (adopt, plan_adoption):
+        with pytest.raises(Conflict) as refusal:
+            refused(adopter.run, adopter.application)
+        assert why in refusal.value.message
+    assert adopter.life.hdfs.files == before
+
+
+def test_a_job_without_a_page_of_checkpoints_makes_none(adopter: Adopter) -> None:
+    """Flink answers 404 with JSON for a job without checkpointing."""
+    adopter.shows(SETTINGS, said({"errors": ["Checkpointing is not enabled for this job"]}, 404))
+    with pytest.raises(Conflict, match="its job makes no checkpoints by itself"):
+        adopt(adopter.run, adopter.application)
+
+
+def test_a_job_that_initialises_is_asked_again_later(adopter: Adopter) -> None:
+    adopter.shows(CHECKPOINTS, said({"errors": ["Job is initializing"]}, 500))
+    with pytest.raises(Unavailable) as refusal:
+        adopt(adopter.run, adopter.application)
+    assert refusal.value.retryable
+
+
+def test_an_application_of_another_engine_is_refused_by_what_yarn_says(adopter: Adopter) -> None:
+    adopter.is_of_type("SPARK")
+    with pytest.raises(Conflict, match="is of type SPARK, and orders declares engine flink, of type Apache Flink"):
+        adopt(adopter.run, adopter.application)
+    assert adopter.server.requests == []
+    spark = replace(adopter.life.yarn.apps[adopter.application], type="Apache Flink")
+    with pytest.raises(Conflict, match="is of type Apache Flink, and orders declares engine spark, of type SPARK"):
+        SparkEngine().adopted(adopter.run.session, SPEC, spark)
+
+
+def test_a_spark_application_is_of_the_type_that_its_declaration_says(adopter: Adopter) -> None:
+    spec = replace(SPEC, conf={"spark.yarn.applicationType": "ours"})
+    ours = replace(adopter.life.yarn.apps[adopter.application], type="ours")
+    assert SparkEngine().adopted(adopter.run.session, spec, ours).job is None
+
+
+def test_no_order_on_an_adopted_job_is_written(adopter: Adopter) -> None:
+    adopt(adopter.run, adopter.application)
+    before = dict(adopter.life.hdfs.files)
+    for state in DesiredState:
+        with pytest.raises(InvalidInput, match=ORDERS.watch_only):
+            set_desired(adopter.run, state, "the test says so")
+    with pytest.raises(InvalidInput, match=ORDERS.watch_only):
+        request_restart(adopter.run, "a new jar")
+    assert adopter.life.hdfs.files == before
