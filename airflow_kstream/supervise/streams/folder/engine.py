@@ -62,8 +62,8 @@ class Newest:
 class Adopted:
     """A running application that somebody else submitted, as its engine knows it: the id of its `job`, if it has one.
 
-    Sentences for whoever adopts it: `shown` is what it writes, nothing where no engine can tell, and `doubts` what it
-    lacks.
+    For the person who adopts it, in sentences: `shown` is what it writes, nothing where no engine can tell, and
+    `doubts` are what it lacks.
     """
 
     job: str | None = None
