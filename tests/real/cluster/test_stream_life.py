@@ -240,7 +240,7 @@ def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
     """Rewrite the claim as a version would that has one field more and lacks the lifetimes."""
     claim = json.loads(hdfs.read(path))
     del claim["max_lifetime_seconds"]
-    claim["spec"]["engine"] = "flink"
+    claim["spec"]["flavour"] = "new"
     hdfs.write(path, json.dumps(claim), overwrite=True, permission="644")
 
 
