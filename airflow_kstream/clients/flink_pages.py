@@ -72,7 +72,7 @@ def _vertex(body: Mapping[str, Any]) -> FlinkVertex:
 def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:
     counts, latest, remembered = body["counts"], body["latest"], body.get("history") or ()
     failed, completed = latest["failed"], latest["completed"]
-    newest = int(completed["id"]) if completed else -1
+    newest, resumed = (int(one["id"]) if one else -1 for one in (completed, latest["restored"]))
     begun = [_moment(one["trigger_timestamp"]) for one in remembered if one["status"] == "IN_PROGRESS"]
     return FlinkCheckpoints(
         int(counts["completed"]),
@@ -85,6 +85,7 @@ def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:
         str(failed["failure_message"]) if failed else None,
         sum(one["status"] == "FAILED" and int(one["id"]) > newest for one in remembered),
         min(begun, default=None),
+        sum(one["status"] == "COMPLETED" and int(one["id"]) > resumed for one in remembered),
     )
 
 

@@ -145,6 +145,9 @@ class FakeEngine:
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         yield f"/tmp/fake/{app.id}"
 
+    def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
+        return None
+
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5
 

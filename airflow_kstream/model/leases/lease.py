@@ -138,12 +138,14 @@ class Approval:
     """The approval to recover a file whose holder is alive.
 
     `allowed`: its path is on the allow-list. `application_finished`: the ResourceManager says that the application that
-    wrote it has finished; None if unknown. `approved_by`: the person who approved this very path.
+    wrote it has finished; None if unknown. `approved_by`: the person who approved this very path. `given_up`: the job
+    that wrote it runs, and will not touch it again.
     """
 
     allowed: bool = False
     application_finished: bool | None = None
     approved_by: str | None = None
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ class FlinkCheckpoints:
 
     `failed` also counts those that were triggered while tasks were still being deployed: healthy jobs have some.
     `failed_since` are those after the newest completed one, as far as the JobManager remembers them, `last_failure` is
-    why the last one failed, and `begun` is since when one is in progress.
+    why the last one failed, and `begun` is since when one is in progress. `completed_since_restart` are those after the
+    one from which the job went on last, as far as the JobManager remembers them.
     """
 
     completed: int
@@ -91,6 +92,7 @@ class FlinkCheckpoints:
     last_failure: str | None
     failed_since: int = 0
     begun: datetime | None = None
+    completed_since_restart: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,10 @@ _CHECKPOINTS_ARE_MISSING = (
 )
 
 
+# Of a FileSink (OutputStreamBasedPartFileWriter), whatever the prefix of its part files is.
+_PART_FILE = ".*.inprogress.*"
+
+
 @dataclass(frozen=True)
 class KeytabCredentials:
     """A keytab that the job has, `mode: keytab`: it logs in and gets new tokens by itself (Spark's
@@ -233,6 +237,11 @@ class StreamSpec:
         return ""
 
     @property
+    def part_files(self) -> tuple[tuple[str, str], ...]:
+        """Return the folders in which its job opens part files, each with the pattern of their names."""
+        return ()
+
+    @property
     def files_in_conf(self) -> tuple[str, ...]:
         """Return the names of files that the client ships or loads by the conf, and of what viewfs mounts."""
         return tuple(files_in_conf(self.plain_conf))
@@ -274,6 +283,10 @@ class FlinkStreamSpec(StreamSpec):
     @property
     def watch_only(self) -> str:
         return "this release only watches Flink's streams"
+
+    @property
+    def part_files(self) -> tuple[tuple[str, str], ...]:
+        return tuple((path, _PART_FILE) for path in self.outputs)
 
     @property
     def files_in_conf(self) -> tuple[str, ...]:

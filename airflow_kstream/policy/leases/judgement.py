@@ -22,6 +22,10 @@ from airflow_kstream.model.leases.open_file import FileHistory
 
 # FSNamesystem's messages for a file under construction whose lease it lost; the second is that of Hadoop 2.x.
 LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+_GIVEN_UP = (
+    "its path is allowed and its job gave it up: it has not grown since before the job's last restart inside, and each "
+    "checkpoint from which that could start is younger"
+)
 _NO_RIGHT = ("AccessControlException", "AuthorizationException")
 _RECOVERING = ("its recovery is already running", "Check again in a minute.", "that are already being recovered")
 _IDLE = {
@@ -81,6 +85,8 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
         return Decision(True, f"its holder is alive, and {approval.approved_by} approved it")
     if approval.allowed and approval.application_finished:
         return Decision(True, "its path is allowed and its application is finished")
+    if approval.allowed and approval.given_up:
+        return Decision(True, _GIVEN_UP)
     return Decision(False, f"its holder is alive, and {_missing(approval)}")
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.hdfs_path import is_below, path_in, plain_path
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.leases.lease import Attribution
+from airflow_kstream.model.leases.lease import Attribution, path_matches
 from airflow_kstream.model.leases.open_file import FileHistory, OpenFile
 from airflow_kstream.model.streams.generation import Claim, Missing, StreamId
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims, registered
 
 # A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
@@ -25,22 +29,28 @@ _APPLICATION = re.compile(
 
 @dataclass(frozen=True)
 class _Declared:
-    """A path that a stream declares, and how. `believed`: not only the stream's own user says so."""
+    """A path that a stream declares, and how. `believed`: not only the stream's own user says so. `names` is the
+    pattern of the files below it that are meant, and `spec` what declares them."""
 
     by: RegisteredStream
     path: str
     how: str
     certain: bool
     believed: bool
+    spec: StreamSpec
+    names: str = "*"
+
+    def includes(self, path: str) -> bool:
+        return is_below(self.path, path) and path_matches(path, self.names)
 
 
 class Attributions:
     """A finder of writers: it reads the streams' declarations in state_dir once, and each application in YARN once.
 
-    Only a holder's name or a checkpoint identifies the writer for certain, and can prove that its application is
-    finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown. So
-    does a checkpoint that only the stream's own user claims: a tenant could name another's. Of applications with a
-    stream's tags only those of who claimed count.
+    Only a holder's name, a checkpoint or declared outputs identify the writer for certain, and can prove that its
+    application is finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that
+    unknown. So do a checkpoint and outputs that only the stream's own user claims: a tenant could name another's. Of
+    applications with a stream's tags only those of who claimed count.
     """
 
     def __init__(self, session: ClusterSession) -> None:
@@ -48,6 +58,7 @@ class Attributions:
         self._declared: Sequence[_Declared] | None = None
         self._applications: dict[str, Application | None] = {}
         self._generations: dict[str, tuple[Application, ...] | None] = {}
+        self._given_up: dict[str, datetime | None] = {}
         self._away: KstreamError | None = None
 
     def of(self, history: FileHistory) -> Attribution:
@@ -90,13 +101,41 @@ class Attributions:
 
     def _by_stream(self, file: OpenFile) -> Attribution | None:
         """Attribute by the stream's declaration. Any of its generations may write: all must be finished."""
-        declared = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
+        declared = self._declared_for(file.path)
         if declared is None:
             return None
         applications = self._of_stream(declared.by)
         newest = max(applications or (), key=lambda app: app.order, default=None)
         finished = _all_ended(applications) if declared.certain else None
         return Attribution(declared.by.stream.name, newest.id if newest else None, file.host, finished, declared.how)
+
+    def _declared_for(self, path: str) -> _Declared | None:
+        return next((row for row in self._declarations() if row.includes(path)), None)
+
+    def has_given_up(self, history: FileHistory) -> bool:
+        """Tell whether the running job of the stream that opened this file will not touch it again.
+
+        It has not grown since before the job's last restart inside, and no checkpoint from which the job could start
+        is older. False if that is not known, or the declaration is only the stream's own user's.
+        """
+        declared = self._declared_for(history.file.path)
+        if declared is None or not declared.certain:
+            return False
+        name = declared.by.stream.name
+        if name not in self._given_up:
+            try:
+                self._given_up[name] = self._given_up_before(declared)
+            except KstreamError:
+                self._given_up[name] = None
+        before = self._given_up[name]
+        return before is not None and history.steady_since < before
+
+    def _given_up_before(self, declared: _Declared) -> datetime | None:
+        claim, spec = declared.by.newest, declared.spec
+        living = [app for app in self._of_stream(declared.by) or () if app.alive]
+        if not isinstance(claim, Claim) or len(living) != 1 or not spec.part_files:
+            return None
+        return engine_of(spec).given_up_before(self._session, spec, Newest(claim, living[0]))
 
     def _application(self, name: str) -> Application | None:
         """Look it up; None if the ResourceManager doesn't list it: it forgets applications, so that proves no end."""
@@ -153,8 +192,13 @@ class Attributions:
         checkpoints = [plain_path(path) for path in spec.checkpoints]
         # The root would attribute every file.
         arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]
-        return [_Declared(by, path, "in its checkpoint", believed, believed) for path in checkpoints] + [
-            _Declared(by, path, "below a path among its arguments", False, believed) for path in arguments
+        return [
+            *(_Declared(by, path, "in its checkpoint", believed, believed, spec) for path in checkpoints),
+            *(
+                _Declared(by, plain_path(path), "a part file below its outputs", believed, believed, spec, names)
+                for path, names in spec.part_files
+            ),
+            *(_Declared(by, path, "below a path among its arguments", False, believed, spec) for path in arguments),
         ]
 
     def _is_proven(self, by: RegisteredStream) -> bool:

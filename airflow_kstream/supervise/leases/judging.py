@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_kstream.model.leases.lease import (
     Approval,
     Decision,
+    FileCondition,
     HolderKnowledge,
     HolderLiveness,
     HolderStatus,
@@ -69,7 +70,9 @@ class Approvals:
         if rule and rule.application:
             finished = self._applications.is_finished(rule.application)
         approved_by = self._rules.approved_by if path in self._rules.approved else None
-        return Approval(rule is not None, finished, approved_by)
+        leaked = rule is not None and not finished and finding.judgement.condition is FileCondition.LEAKED
+        given_up = leaked and self._applications.has_given_up(finding.history)
+        return Approval(rule is not None, finished, approved_by, given_up)
 
 
 _LEFT = "it was not looked at again: "

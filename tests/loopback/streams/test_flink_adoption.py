@@ -6,14 +6,17 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
+from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
+from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -193,3 +196,66 @@ def test_no_order_on_an_adopted_job_is_written(adopter: Adopter) -> None:
     with pytest.raises(InvalidInput, match=ORDERS.watch_only):
         request_restart(adopter.run, "a new jar")
     assert adopter.life.hdfs.files == before
+
+
+PART = "/data/orders/2026-05-01--12/.part-0-3.inprogress.6f1a"
+WITH_OUTPUTS = replace(ORDERS, outputs=("/data/orders",))
+# The recorded jobs had restarted from a savepoint or checkpoint of this number.
+RESTORED = {name: answers[CHECKPOINTS]["latest"]["restored"] for name, answers in RECORDED.items()}
+
+
+def open_file(adopter: Adopter, since: datetime, path: str = PART) -> FileHistory:
+    """Return the history of a part file that has been seen to stand still since then, and is still open."""
+    state = FileState(path, 1, "streamer", since, is_open=True, length=10, visible_length=10)
+    return FileHistory.begin(OpenFile(path, 1, "DFSClient_NONMAPREDUCE_1_2", "node7"), state, since)
+
+
+def completes(adopter: Adopter, *numbers: int) -> None:
+    """Let these checkpoints be the retained ones, of those that the JobManager remembers."""
+    for number in numbers:
+        adopter.life.hdfs.write(f"/checkpoints/{JOB}/chk-{number}/_metadata", "state")
+    history = [{"id": number, "status": "COMPLETED", "trigger_timestamp": 0} for number in numbers]
+    adopter.changes(CHECKPOINTS, lambda body: body.update(history=history))
+
+
+@pytest.fixture
+def restarted(adopter: Adopter, release: str) -> tuple[Adopter, datetime]:
+    """An adopted job that declares its outputs, and when it restarted last inside; two checkpoints came since."""
+    adopt(replace(adopter.run, spec=WITH_OUTPUTS), adopter.application)
+    restored = RESTORED[release]
+    completes(adopter, restored["id"] + 1, restored["id"] + 2)
+    return adopter, datetime.fromtimestamp(restored["restore_timestamp"] / 1000, UTC)
+
+
+def test_a_part_file_below_its_outputs_is_the_streams(restarted: tuple[Adopter, datetime]) -> None:
+    adopter, _ = restarted
+    of = Attributions(adopter.run.session).of(open_file(adopter, adopter.life.clock.now()))
+    assert (of.stream, of.application, of.finished) == ("orders", adopter.application, False)
+    assert of.how == "a part file below its outputs"
+    visible = open_file(adopter, adopter.life.clock.now(), "/data/orders/2026-05-01--12/part-0-3")
+    assert Attributions(adopter.run.session).of(visible).stream is None
+
+
+@pytest.mark.parametrize(("before", "given_up"), [(timedelta(minutes=6), True), (timedelta(minutes=4), False)])
+def test_a_file_that_stopped_before_the_jobs_restart_is_given_up(
+    restarted: tuple[Adopter, datetime], before: timedelta, given_up: bool
+) -> None:
+    adopter, restart = restarted
+    assert Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - before)) is given_up
+
+
+@pytest.mark.parametrize(
+    "older", [f"{JOB}/chk-1/_metadata", f"{'e' * 32}/chk-1/_metadata", "savepoint-abc-1/_metadata"]
+)
+def test_no_file_is_given_up_while_an_older_checkpoint_is_retained(
+    restarted: tuple[Adopter, datetime], older: str
+) -> None:
+    adopter, restart = restarted
+    adopter.life.hdfs.write(f"/checkpoints/{older}", "state")
+    assert not Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1)))
+
+
+def test_no_file_is_given_up_by_a_job_whose_jobmanager_does_not_answer(restarted: tuple[Adopter, datetime]) -> None:
+    adopter, restart = restarted
+    adopter.shows(CHECKPOINTS, Answer(503, b"", "text/plain"))
+    assert not Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1)))

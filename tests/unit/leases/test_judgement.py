@@ -39,7 +39,7 @@ def test_a_dead_holders_settled_file_is_recovered_without_approval() -> None:
     assert decide(judged, Approval()).granted
 
 
-def test_a_leaked_file_needs_an_allowed_path_and_finished_application_or_a_person() -> None:
+def test_a_leaked_file_needs_an_allowed_path_that_its_writer_is_done_with_or_a_person() -> None:
     history, now = unchanged_for(hours=2)
     judged = judge_file(history, JudgementContext(now, HolderLiveness.RENEWING), RULES)
     assert judged.condition is FileCondition.LEAKED
@@ -48,10 +48,13 @@ def test_a_leaked_file_needs_an_allowed_path_and_finished_application_or_a_perso
         for allowed in (True, False)
         for finished in (True, False, None)
         for person in ("ada", None)
-        for approval in [Approval(allowed, finished, person)]
+        for given_up in (True, False)
+        for approval in [Approval(allowed, finished, person, given_up)]
     }
     assert {approval for approval, yes in granted.items() if yes} == {
-        approval for approval in granted if approval.approved_by or (approval.allowed and approval.application_finished)
+        approval
+        for approval in granted
+        if approval.approved_by or (approval.allowed and (approval.application_finished or approval.given_up))
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from airflow_kstream.model.clusters.application import Application
@@ -16,12 +16,13 @@ from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_adoption import adopted_job
+from airflow_kstream.supervise.streams.flink.flink_files import flink_given_up_before
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
 from airflow_kstream.supervise.streams.folder.engine import (
@@ -77,6 +78,10 @@ class FlinkEngine:
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         yield f"/user/{app.user}/.flink/{app.id}"
+
+    def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
+        stream = StreamId(spec.name, session.cluster.state_dir)
+        return flink_given_up_before(session, spec, newest, stream) if isinstance(spec, FlinkStreamSpec) else None
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(_conf(cluster, spec))

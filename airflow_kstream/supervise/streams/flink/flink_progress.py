@@ -42,7 +42,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Newest
 
 LOG = "jobmanager.log"
-_FOLDER = re.compile(r"chk-(\d{1,18})")
+CHECKPOINT = re.compile(r"chk-(\d{1,18})")
 _METADATA = "_metadata"
 # A checkpoint this young needed every task a moment ago: twice its interval, within these bounds.
 _FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
@@ -116,7 +116,7 @@ def flink_progress(
 
 def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] | None:
     """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
-    entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(_FOLDER.fullmatch(entry.name)))
+    entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(CHECKPOINT.fullmatch(entry.name)))
     for number in sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True):
         if known.newest and known.newest[0] == number:
             return known.newest

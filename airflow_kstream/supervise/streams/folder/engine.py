@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -177,6 +177,11 @@ class Engine(Protocol):
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         """Name the HDFS folders that an ended application may leave behind and that must be deleted."""
+
+    def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
+        """Return the moment before which an open file below its outputs had to stop growing for the newest generation,
+        which runs, to have given it up; None if that can't be told of any. May raise an error of ours.
+        """
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         """Return the share of a token's renew interval after which a job with a keytab gets its next token."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -240,6 +240,10 @@ class SparkEngine:
         # Since Spark 2.3 each user has a folder of their own in it (Client.submitApplication).
         yield f"{root.rstrip('/')}/{app.user}/.sparkStaging/{app.id}"
         yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
+
+    def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
+        """Return None: which files a job writes is not declared."""
+        return None
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(cluster.spark_conf, spec.plain_conf)
