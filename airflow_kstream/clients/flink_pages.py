@@ -48,6 +48,13 @@ class FlinkPages(ApplicationPages):
         tried = f"ask whether the checkpoints of job {job} survive it"
         return self.ask(tried, f"/jobs/{job}/checkpoints/config", _checkpointing)
 
+    def conf(self) -> dict[str, str]:
+        """Return the JobManager's configuration, of which it masks what it takes for secrets."""
+        tried = "read the JobManager's configuration"
+        return self.ask(
+            tried, "/jobmanager/config", lambda body: {str(each["key"]): str(each["value"]) for each in body}
+        )
+
     def last_failure(self, job: str) -> FlinkFailure | None:
         return self.ask(f"read the exceptions of job {job}", f"/jobs/{job}/exceptions", _last_failure)
 

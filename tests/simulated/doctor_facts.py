@@ -34,6 +34,7 @@ from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.stream import EngineName
 from tests.simulated.values import changed
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
@@ -81,6 +82,18 @@ KEYTAB_STREAM = StreamFacts(
 )
 TICKET_STREAM = changed(
     KEYTAB_STREAM, name="clicks", running="application_1_0002", renews_itself=False, tokens_end=NOW + 4 * DAY
+)
+FLINK_STREAM = replace(
+    KEYTAB_STREAM,
+    job=StreamConf(
+        conf={
+            "security.delegation.tokens.renewal.retry.backoff": "10 min",
+            "security.kerberos.token.provider.hadoopfs.renewer": "rm/_HOST@R",
+            "s3.secret-key": "******",
+        },
+        conf_from="the JobManager of application_1_0001",
+        engine=EngineName.FLINK,
+    ),
 )
 PRIVILEGED = ServerConfs(
     namenode=conf("namenode", hadoop__proxyuser__yarn__hosts="*", hadoop__proxyuser__yarn__groups="*"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, StreamFacts
 from airflow_kstream.model.finding import Concern, Severity
+from airflow_kstream.model.streams.stream import EngineName
 
 # What a finding is about whose root is the client that this host submits with.
 THIS_CLIENT = "this host's client"
@@ -36,7 +37,8 @@ OfStream = Callable[[ClusterFacts, StreamFacts], Iterator[FindingDraft]]
 class Check:
     """A row: a stable name, the question that it answers, where the rule comes from, and its function.
 
-    A check of streams is made for each one: a fact that is missing for one hides no other.
+    A check of streams is made for each one: a fact that is missing for one hides no other. `engine` is whose streams
+    alone it is about; None for any.
     """
 
     id: str
@@ -44,3 +46,4 @@ class Check:
     source: str
     of_cluster: OfCluster | None = None
     of_stream: OfStream | None = None
+    engine: EngineName | None = None

@@ -10,12 +10,14 @@ from dataclasses import replace
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, known
 from airflow_kstream.model.finding import DoctorReport, Finding, NotChecked, Severity, UndecidedCheck, by_severity
-from airflow_kstream.policy.doctor import hdfs, jobs, kerberos, state_dir, tokens, yarn
+from airflow_kstream.model.streams.stream import EngineName
+from airflow_kstream.policy.doctor import flink, hdfs, jobs, kerberos, state_dir, tokens, yarn
 from airflow_kstream.policy.doctor.check import Check, FindingDraft
 
 _Outcome = FindingDraft | UndecidedCheck
 
 
+_SPARK, _FLINK = EngineName.SPARK, EngineName.FLINK
 CHECKS: tuple[Check, ...] = (
     # Delegation tokens.
     Check(
@@ -23,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
         "do new tokens reach the connections to an HA pair?",
         "HDFS-9276 (Credentials.addToken), first in 2.8.2, 2.9.0, 3.0.0-alpha2; SPARK-11182",
         of_stream=tokens.stale_ha_tokens,
+        engine=_SPARK,
     ),
     Check(
         "token-end",
@@ -35,12 +38,14 @@ CHECKS: tuple[Check, ...] = (
         "do its connections close between two batches?",
         "ipc.client.connection.maxidletime (org.apache.hadoop.ipc.Client)",
         of_stream=tokens.idle_connections,
+        engine=_SPARK,
     ),
     Check(
         "renewal-retry",
         "how soon is a failed round of new tokens repeated?",
         "SPARK-37787; spark.security.credentials.retryWait (HadoopDelegationTokenManager)",
         of_stream=tokens.renewal_retry,
+        engine=_SPARK,
     ),
     Check(
         "uncounted-tokens",
@@ -61,18 +66,21 @@ CHECKS: tuple[Check, ...] = (
         "YARN-3103 (AMRMClientImpl.updateAMRMToken), first in 2.6.1, 2.7.0",
         of_cluster=yarn.old_client,
         of_stream=yarn.amrm_token,
+        engine=_SPARK,
     ),
     Check(
         "second-attempt",
         "does a second attempt begin with tokens that ended?",
         "YARN-11954 (ContainerLaunch), AMLauncher.setupTokens",
         of_stream=yarn.dead_second_attempt,
+        engine=_SPARK,
     ),
     Check(
         "attempt-window",
         "are its attempts counted as YARN counts them?",
         "SPARK-22876; spark.yarn.am.attemptFailuresValidityInterval",
         of_stream=yarn.attempt_window,
+        engine=_SPARK,
     ),
     Check(
         "no-way-to-stop",
@@ -163,12 +171,14 @@ CHECKS: tuple[Check, ...] = (
         "HDFS-10549 (DFSOutputStream.closeImpl), in 2.8.0 and 3.0.0",
         of_cluster=hdfs.leaking_client,
         of_stream=hdfs.leaking_close,
+        engine=_SPARK,
     ),
     Check(
         "hdfs-14694",
         "does the client recover a file whose close() failed?",
         "HDFS-14694 (dfs.client.write.recover.lease.on.close.exception), from 3.4.0 on",
         of_stream=hdfs.unrecovered_close,
+        engine=_SPARK,
     ),
     # state_dir.
     Check(
@@ -273,18 +283,21 @@ CHECKS: tuple[Check, ...] = (
         "can a write to an object store hang for ever?",
         "HTTPCLIENT-1478, first in 4.3.6 (SSLConnectionSocketFactory)",
         of_stream=jobs.object_store_client,
+        engine=_SPARK,
     ),
     Check(
         "speculation",
         "do slow tasks run twice?",
         "spark.speculation; Kafka and foreach sinks are at-least-once",
         of_stream=jobs.speculation,
+        engine=_SPARK,
     ),
     Check(
         "staging-missing",
         "can it start new executors?",
         "Spark's staging folder (org.apache.spark.deploy.yarn.Client)",
         of_stream=jobs.staging_missing,
+        engine=_SPARK,
     ),
     Check(
         "staging-left",
@@ -297,6 +310,50 @@ CHECKS: tuple[Check, ...] = (
         "does it leave its files behind?",
         "spark.yarn.preserve.staging.files (ApplicationMaster.cleanupStagingDir)",
         of_stream=jobs.staging_preserved,
+        engine=_SPARK,
+    ),
+    # Flink's.
+    Check(
+        "flink-retry",
+        "how soon is a failed round of new tokens repeated?",
+        "security.delegation.tokens.renewal.retry.backoff (DefaultDelegationTokenManager)",
+        of_stream=flink.retry_backoff,
+        engine=_FLINK,
+    ),
+    Check(
+        "flink-renewer",
+        "can a lost TaskManager be replaced?",
+        "FLINK-28608; Utils.createTaskExecutorContext of flink-yarn",
+        of_stream=flink.empty_renewer,
+        engine=_FLINK,
+    ),
+    Check(
+        "flink-checkpoints",
+        "do its checkpoints outlive it?",
+        "execution.checkpointing.externalized-checkpoint-retention (ExternalizedCheckpointRetention)",
+        of_stream=flink.lost_checkpoints,
+        engine=_FLINK,
+    ),
+    Check(
+        "flink-port",
+        "who may stop its job?",
+        "rest.bind-port, security.ssl.rest.authentication-enabled (SecurityOptions)",
+        of_stream=flink.open_port,
+        engine=_FLINK,
+    ),
+    Check(
+        "flink-recovery",
+        "does Flink restart it beside its supervisor?",
+        "high-availability.type (HighAvailabilityMode), FLINK-38112",
+        of_stream=flink.own_recovery,
+        engine=_FLINK,
+    ),
+    Check(
+        "flink-shown-secrets",
+        "does its JobManager show secrets?",
+        "GlobalConfiguration.isSensitive; /jobmanager/config (ClusterConfigHandler)",
+        of_stream=flink.shown_secrets,
+        engine=_FLINK,
     ),
 )
 
@@ -333,6 +390,8 @@ def _outcomes(check: Check, facts: ClusterFacts) -> Iterator[_Outcome]:
         yield UndecidedCheck(check.id, missing.fact)
         return
     for stream in streams:
+        if check.engine not in {None, stream.job.engine}:
+            continue
         yield from _tried(check, check.of_stream(facts, stream), stream.name)
 
 

@@ -28,6 +28,7 @@ from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.finding import DoctorReport, NotChecked
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.policy.doctor.checks import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
@@ -214,7 +215,7 @@ def _running(population: _Population) -> Iterator[str]:
     """Yield the ids of the subjects' applications that run, or may: others' drivers are not asked."""
     if population.alone and population.alone.state is ApplicationState.RUNNING:
         yield population.alone.id
-    streams = known(population.streams)
+    streams = [each for each in known(population.streams) if _has_driver(each.newest)]
     tags = {each.stream.tag for each in streams}
     running = (app for app in known(population.listed) if app.state is ApplicationState.RUNNING)
     yield from (app.id for app in running if tags & app.tags)
@@ -223,6 +224,12 @@ def _running(population: _Population) -> Iterator[str]:
     yield from (
         claim.adoption.application for claim in newest if isinstance(claim, Claim) and claim.adoption.application
     )
+
+
+def _has_driver(newest: object) -> bool:
+    """Return False for a stream whose application is known to have no driver of Spark's."""
+    spec = newest.spec if isinstance(newest, Claim) else None
+    return not isinstance(spec, StreamSpec) or spec.engine is EngineName.SPARK
 
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:

@@ -29,15 +29,16 @@ from airflow_kstream.model.clusters.cluster_facts import (
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.streams.contract import pushes
-from airflow_kstream.model.streams.generation import Claim, DesiredState
+from airflow_kstream.model.streams.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.streams.spark_conf import FIXED
-from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.streams.stream import EngineName, ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import issued_at, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.server_facts import hadoop_of
 from airflow_kstream.supervise.doctor.try_ask import try_ask, unanswered
@@ -160,7 +161,6 @@ class StreamExaminer:
         session = self.session
         app = running_application(session, registered.stream, claim, self.listed)
         claim = with_tokens(registered.folder, completed(session, claim, app), registered.names)
-        driver = self.drivers.get(app.id, _NO_DRIVER) if app else _NO_DRIVER
         staged, left = self.staging.of(spec, app, self._ended(registered))
         return StreamFacts(
             name=spec.name,
@@ -177,16 +177,22 @@ class StreamExaminer:
             ),
             started=app.started if app else None,
             limit_ends=self._limit(app),
-            job=StreamConf(
-                conf=self._conf(spec, claim, driver),
-                conf_from=f"the environment of {driver.application}"
-                if isinstance(driver, DriverFacts)
-                else "its declaration",
-                driver=driver,
-                object_stores=_object_stores((*spec.arguments, *spec.plain_conf.values())),
-            ),
+            job=self._job(registered.stream, spec, claim, app),
             pause=self._pause(spec) if app and not spec.credentials.renews_itself else None,
             staging=StagingFacts(staged=staged, unused_staging=left),
+        )
+
+    def _job(self, stream: StreamId, spec: StreamSpec, claim: Claim, app: Application | None) -> StreamConf:
+        if spec.engine is EngineName.FLINK:
+            return flink_conf_of(self.session, stream, claim, app)
+        driver = self.drivers.get(app.id, _NO_DRIVER) if app else _NO_DRIVER
+        return StreamConf(
+            conf=self._conf(spec, claim, driver),
+            conf_from=f"the environment of {driver.application}"
+            if isinstance(driver, DriverFacts)
+            else "its declaration",
+            driver=driver,
+            object_stores=_object_stores((*spec.arguments, *spec.plain_conf.values())),
         )
 
     def _ended(self, registered: RegisteredStream) -> tuple[Application, ...]:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
+from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
+from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
@@ -259,3 +261,22 @@ def test_no_file_is_given_up_by_a_job_whose_jobmanager_does_not_answer(restarted
     adopter, restart = restarted
     adopter.shows(CHECKPOINTS, Answer(503, b"", "text/plain"))
     assert not Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1)))
+
+
+def test_the_doctor_reads_what_a_jobmanager_shows_of_its_configuration(adopter: Adopter) -> None:
+    adopter.shows("/jobmanager/config", [{"key": "s3.secret-key", "value": "******"}])
+    adopter.changes(SETTINGS, lambda body: body["externalization"].update(delete_on_cancellation=True))
+    claim = adopt(adopter.run, adopter.application)
+    app = adopter.life.yarn.apps[adopter.application]
+    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app)
+    assert (shown.conf, shown.survives) == ({"s3.secret-key": "******"}, False)
+    assert shown.conf_from == f"the JobManager of {adopter.application}"
+
+
+def test_the_doctor_concludes_nothing_of_a_jobmanager_that_does_not_answer(adopter: Adopter) -> None:
+    claim = adopt(adopter.run, adopter.application)
+    adopter.server.script.clear()
+    for app in (adopter.life.yarn.apps[adopter.application], None):
+        shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app)
+        assert isinstance(shown.conf, NotChecked)
+        assert isinstance(shown.survives, NotChecked)

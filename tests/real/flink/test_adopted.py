@@ -5,6 +5,7 @@ The job's own processes are the same at the end, and its checkpoints went on.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.live.cli import Ran, cluster_file, ran
-from tests.live.flink import JOB_MANAGER, TASK_MANAGER, FlinkRunning, await_checkpoints, running
+from tests.live.flink import JOB_MANAGER, TASK_MANAGER, FlinkRunning, await_checkpoints, pages_of, running
 from tests.live.streams import await_that
 from tests.real.flink.conftest import NewRun
 
@@ -69,6 +70,9 @@ def test_an_adopted_job_is_healthy_and_nothing_that_a_person_says_touches_it(
             said = say(order[0], name, *order[1:])
             assert (said.code, "this release only watches" in said.err) == (2, True), said
         assert say("reconcile", str(file)).code == 0
+
+        with closing(pages_of(session, living)) as pages:
+            assert pages.conf()["yarn.application.name"] == name
 
         await_checkpoints(living, 2)
         assert look()["pulse"] == Pulse.HEALTHY

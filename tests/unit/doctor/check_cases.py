@@ -25,6 +25,7 @@ from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
 from tests.simulated.doctor_facts import (
     DAY,
+    FLINK_STREAM,
     HOUR,
     IN_ORDER,
     KEYTAB_STREAM,
@@ -437,5 +438,47 @@ CASES = (
         WARNING,
         "its end leaves its files behind",
         UNREAD_KEYTAB,
+    ),
+    Case(
+        "flink-retry",
+        with_stream(FLINK_STREAM, setting=("security.delegation.tokens.renewal.retry.backoff", None)),
+        NOTE,
+        "the JobManager waits for 1h",
+        with_stream(FLINK_STREAM, setting=("security.delegation.tokens.renewal.retry.backoff", "soon")),
+    ),
+    Case(
+        "flink-renewer",
+        with_stream(FLINK_STREAM, setting=("security.kerberos.token.provider.hadoopfs.renewer", None)),
+        WARNING,
+        "none of its TaskManagers can be replaced from 2026-05-08 12:00 UTC on",
+        with_stream(FLINK_STREAM, conf=REFUSED),
+    ),
+    Case(
+        "flink-checkpoints",
+        with_stream(FLINK_STREAM, survives=False),
+        WARNING,
+        "its position is lost with it",
+        with_stream(FLINK_STREAM, survives=REFUSED),
+    ),
+    Case(
+        "flink-port",
+        with_stream(FLINK_STREAM, setting=("rest.bind-port", "50100-50200")),
+        WARNING,
+        "its JobManager obeys everybody",
+        with_stream(FLINK_STREAM, conf=REFUSED),
+    ),
+    Case(
+        "flink-recovery",
+        with_stream(FLINK_STREAM, setting=("high-availability.type", "zookeeper")),
+        WARNING,
+        "it recovers itself, beside its supervisor",
+        with_stream(FLINK_STREAM, conf=REFUSED),
+    ),
+    Case(
+        "flink-shown-secrets",
+        with_stream(FLINK_STREAM, setting=("fs.azure.sas", "https://etl:hunter2@store/x")),
+        WARNING,
+        "its secrets are no secrets",
+        with_stream(FLINK_STREAM, conf=REFUSED),
     ),
 )

@@ -1,0 +1,135 @@
+"""Checks of jobs that Flink runs, by what their JobManagers show of their configuration.
+
+A supervisor sets most of it for the jobs that it submits: these are above all about adopted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.durations import format_duration, parse_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.finding import Concern, NotChecked, Severity
+from airflow_kstream.model.secrets import secrets_in
+from airflow_kstream.model.streams.flink_conf import is_masked
+from airflow_kstream.policy.doctor.check import FindingDraft
+
+_BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
+_BACKOFF_BY_DEFAULT, _BACKOFF_ADVISED = timedelta(hours=1), timedelta(minutes=10)
+# By its present name and its first one (FLINK-28608).
+_RENEWERS = (
+    "security.kerberos.token.provider.hadoopfs.renewer",
+    "security.delegation.token.provider.hadoopfs.renewer",
+)
+_RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
+_PORT = "rest.bind-port"
+_PROOFS = ("security.ssl.rest.enabled", "security.ssl.rest.authentication-enabled")
+_RECOVERY = ("high-availability.type", "high-availability")
+
+
+def retry_backoff(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs with a keytab that wait too long after a failed round of tokens."""
+    if not (stream.runs and stream.credentials.renews_itself):
+        return
+    told = stream.setting(_BACKOFF)
+    wait = _duration(told) if told else _BACKOFF_BY_DEFAULT
+    if wait > _BACKOFF_ADVISED:
+        yield FindingDraft(
+            Severity.NOTE,
+            f"after a failed round of new tokens the JobManager waits for {format_duration(wait)}",
+            f"{_BACKOFF}: 10 min",
+            _said(stream, _BACKOFF),
+            concerns=(Concern(stream.name, "a KDC or NameNode that is away at its round leaves it few tries"),),
+        )
+
+
+def empty_renewer(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs whose launch tokens nobody renews: from these, new TaskManagers get theirs (Utils.java of flink-yarn).
+
+    Running processes are not concerned.
+    """
+    if not stream.runs or any(stream.setting(key) for key in _RENEWERS):
+        return
+    since = stream.started + known(facts.hdfs.lifetimes).renew_interval if stream.started else None
+    yield FindingDraft(
+        Severity.WARNING,
+        "the ResourceManager does not renew the tokens of the launch, with which new TaskManagers start: a lost one "
+        "can't be replaced after one renew interval, while YARN and Flink say RUNNING",
+        f"{_RENEWERS[0]}: the ResourceManager's principal, at its next start",
+        _said(stream, _RENEWERS[0]),
+        concerns=(Concern(stream.name, "none of its TaskManagers can be replaced", since),),
+    )
+
+
+def lost_checkpoints(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs whose checkpoints are deleted when they end: nothing but a savepoint resumes them."""
+    if stream.runs and not known(stream.job.survives):
+        yield FindingDraft(
+            Severity.WARNING,
+            "its checkpoints may go when it ends: after that it starts from nothing, or from a savepoint",
+            f"{_RETENTION}: RETAIN_ON_CANCELLATION, at its next start",
+            f"the JobManager of {known(stream.running)}: externalization",
+            concerns=(Concern(stream.name, "its position is lost with it"),),
+        )
+
+
+def open_port(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find JobManagers on a known port that ask nobody who they are: they stop, cancel and run jobs for anybody."""
+    if not stream.runs or (port := stream.setting(_PORT) or "0") == "0":
+        return
+    if not all((stream.setting(key) or "").lower() == "true" for key in _PROOFS):
+        yield FindingDraft(
+            Severity.WARNING,
+            "whoever reaches the JobManager's port can cancel its job, and run code as its user: Flink's REST knows no "
+            "users",
+            " and ".join(f"{key}: true" for key in _PROOFS) + ", or a firewall around the range",
+            f"{_PORT} is {port} ({stream.job.conf_from})",
+            concerns=(Concern(stream.name, "its JobManager obeys everybody"),),
+        )
+
+
+def own_recovery(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs that Flink restarts beside a supervisor, with tokens of the submission (HighAvailabilityMode)."""
+    if not stream.runs:
+        return
+    key, told = next(((key, value) for key in _RECOVERY if (value := stream.setting(key))), ("", "NONE"))
+    if told.upper() != "NONE":
+        yield FindingDraft(
+            Severity.WARNING,
+            "Flink recovers the job itself, in a second attempt that begins with the tokens of the submission",
+            f"{_RECOVERY[0]}: NONE, and yarn.application-attempts: 1, at its next start",
+            f"{key} is {told} ({stream.job.conf_from})",
+            concerns=(Concern(stream.name, "it recovers itself, beside its supervisor"),),
+        )
+
+
+def shown_secrets(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find secrets that the JobManager shows to each user whom YARN's proxy lets in (GlobalConfiguration)."""
+    if not stream.runs:
+        return
+    shown = sorted(
+        key for key, value in known(stream.job.conf).items() if secrets_in(key, value) and not is_masked(key)
+    )
+    if shown:
+        yield FindingDraft(
+            Severity.WARNING,
+            "the JobManager shows secrets of its configuration to each user of the cluster",
+            "another key that Flink masks, such as one with `password` in it, and another secret",
+            f"{', '.join(shown)} ({stream.job.conf_from})",
+            concerns=(Concern(stream.name, "its secrets are no secrets"),),
+        )
+
+
+def _duration(told: str) -> timedelta:
+    """Read a duration as Flink writes it: `1 h`, `10 min`. Raises NotKnown: when it is none."""
+    try:
+        return parse_duration(told.replace(" ", "").replace("min", "m"))
+    except InvalidInput:
+        raise NotKnown(NotChecked(_BACKOFF, f"{told!r} is not a duration")) from None
+
+
+def _said(stream: StreamFacts, key: str) -> str:
+    told = stream.setting(key)
+    return f"{key} is {told} ({stream.job.conf_from})" if told else f"{stream.job.conf_from} sets no {key}"
