@@ -89,7 +89,7 @@ print(sorted(set({HEAVY}) & sys.modules.keys()))
 def test_each_example_is_read_without_a_network_and_makes_its_dags() -> None:
     """The folder's makes none where it lies: its ids are those of the DAGs of who uses it."""
     [line] = [line for line in printed(OPENED, str(EXAMPLES)) if "example_kstream" in line]
-    names = ("cluster", "files", "progress", "stream", "tickets", "token_push", "triage")
+    names = ("cluster", "files", "flink_stream", "progress", "stream", "tickets", "token_push", "triage")
     assert line == " ".join(["{}", *(f"example_kstream_{name}" for name in names)])
 
 

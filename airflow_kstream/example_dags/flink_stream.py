@@ -1,0 +1,40 @@
+"""A Flink job that runs already, watched by one task that is never done. This release acts on no such job.
+
+Somebody submits it in application mode, and makes it this stream's once with the declaration in a file:
+
+    kstream streams adopt clicks.yaml --application-id application_1700000000000_0042 --cluster example
+
+Until then, and after its end, the task fails and says so.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow.sdk import DAG
+
+from airflow_kstream import FlinkDeploy, FlinkStreamOperator, FlinkStreamSpec, KeytabCredentials, Savepoints
+
+CLICKS = FlinkStreamSpec(
+    name="clicks",
+    credentials=KeytabCredentials("clicks@EXAMPLE.COM", keytab="/etc/security/keytabs/clicks.keytab"),
+    application="hdfs:///apps/clicks.jar",
+    # Each generation's checkpoints lie below it, in a folder that its job's id names.
+    checkpoints=("/flink/clicks",),
+    conf={"execution.checkpointing.interval": "30s"},
+    deploy=FlinkDeploy(queue="streams", parallelism=4, slots=2, taskmanager_memory="4g"),
+    savepoints=Savepoints(folder="/flink/clicks-savepoints"),
+    # A part file that stays open below it is this stream's.
+    outputs=("/data/clicks",),
+)
+
+with DAG(
+    "example_kstream_flink_stream",
+    # If the task ever ends, the next run watches the stream again within five minutes.
+    schedule=timedelta(minutes=5),
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    tags=["kstream"],
+):
+    FlinkStreamOperator(task_id="keep", cluster_conn_id="example", stream=CLICKS)
