@@ -49,7 +49,7 @@ class FlinkPages(ApplicationPages):
         return self.ask(tried, f"/jobs/{job}/checkpoints/config", _checkpointing)
 
     def conf(self) -> dict[str, str]:
-        """Return the JobManager's configuration, of which it masks what it takes for secrets."""
+        """Return the JobManager's configuration. It masks what it takes for secrets."""
         tried = "read the JobManager's configuration"
         return self.ask(
             tried, "/jobmanager/config", lambda body: {str(each["key"]): str(each["value"]) for each in body}

@@ -82,8 +82,8 @@ def open_port(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     if not all((stream.setting(key) or "").lower() == "true" for key in _PROOFS):
         yield FindingDraft(
             Severity.WARNING,
-            "whoever reaches the JobManager's port can cancel its job, and run code as its user: Flink's REST knows no "
-            "users",
+            "everybody who reaches the JobManager's port can cancel its job, and run code as its user: Flink's REST "
+            "knows no users",
             " and ".join(f"{key}: true" for key in _PROOFS) + ", or a firewall around the range",
             f"{_PORT} is {port} ({stream.job.conf_from})",
             concerns=(Concern(stream.name, "its JobManager obeys everybody"),),
@@ -118,7 +118,7 @@ def shown_secrets(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft
             "the JobManager shows secrets of its configuration to each user of the cluster",
             "another key that Flink masks, such as one with `password` in it, and another secret",
             f"{', '.join(shown)} ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "its secrets are no secrets"),),
+            concerns=(Concern(stream.name, "everybody on the cluster reads its secrets"),),
         )
 
 

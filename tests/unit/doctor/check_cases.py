@@ -478,7 +478,7 @@ CASES = (
         "flink-shown-secrets",
         with_stream(FLINK_STREAM, setting=("fs.azure.sas", "https://etl:hunter2@store/x")),
         WARNING,
-        "its secrets are no secrets",
+        "everybody on the cluster reads its secrets",
         with_stream(FLINK_STREAM, conf=REFUSED),
     ),
 )

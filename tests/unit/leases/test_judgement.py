@@ -39,7 +39,7 @@ def test_a_dead_holders_settled_file_is_recovered_without_approval() -> None:
     assert decide(judged, Approval()).granted
 
 
-def test_a_leaked_file_needs_an_allowed_path_that_its_writer_is_done_with_or_a_person() -> None:
+def test_a_leaked_file_needs_an_allowed_path_and_a_writer_that_left_it_or_a_person() -> None:
     history, now = unchanged_for(hours=2)
     judged = judge_file(history, JudgementContext(now, HolderLiveness.RENEWING), RULES)
     assert judged.condition is FileCondition.LEAKED

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoints
 
-# Restarts are told by the JobManager's clock, and files are looked at by the NameNode's: Kerberos lets them differ.
+# The JobManager's clock tells restarts, and the NameNode's when a file was looked at: Kerberos lets them differ.
 _CLOCKS = timedelta(minutes=5)
 # The first checkpoint after a restart may still be of what was in flight before it.
 _SINCE = 2
