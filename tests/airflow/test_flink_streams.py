@@ -71,11 +71,8 @@ def test_a_file_of_the_folder_gets_the_operator_of_its_engine(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("action", [Action.START, Action.STOP, Action.RESTART, Action.HOLD])
-def test_an_order_on_a_stream_that_is_only_watched_fails_by_name(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, action: Action
-) -> None:
-    monkeypatch.setattr("tests.simulated.fleet.SPEC", WATCHED)
-    fleet.declare("orders")
+def test_an_order_on_a_stream_that_is_only_watched_fails_by_name(fleet: Fleet, action: Action) -> None:
+    fleet.declare("orders", like=WATCHED)
     before = dict(fleet.hdfs.files)
     fields: dict[str, Any] = {"action": action, "stream": "orders", "reason": "Kafka is moved"}
     control = StreamControlOperator(task_id="control", cluster_conn_id=CONNECTION, **fields)

@@ -232,10 +232,10 @@ class Fleet:
         # Airflow's own loggers bypass pytest's.
         yield from ((task, "log", logging.getLogger("task")) for task in _TASKS)
 
-    def declare(self, *names: str, **changed: Any) -> None:
+    def declare(self, *names: str, like: StreamSpec = SPEC, **changed: Any) -> None:
         """Let these streams run, their first generation claimed and committed."""
         for name in names:
-            spec = replace(SPEC, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})
+            spec = replace(like, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})
             self.specs[name] = spec
             stream = StreamId(name, CLUSTER.state_dir)
             positions = {path: Position(None, -1, -1) for path in spec.checkpoints}

@@ -69,6 +69,11 @@ READERS = (
     Reader(
         "supervise/streams/flink/flink_progress.py", 1, "outside: a job's checkpoints, with the owner of the newest"
     ),
+    Reader(
+        "supervise/streams/flink/flink_files.py",
+        3,
+        "outside: a job's checkpoints; what a stranger adds keeps files open",
+    ),
     Reader("clients/container_logs.py", 2, "outside: where YARN aggregates logs"),
 )
 
