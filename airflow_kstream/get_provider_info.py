@@ -75,6 +75,16 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "description": "A JSON object of spark.* settings for every stream of this cluster; a stream's own win.",
         "schema": {"type": ["object", "null"]},
     },
+    "flink_homes": {
+        "label": "Flink installations",
+        "description": "A JSON object of folders on the workers, by the names that declarations have for them.",
+        "schema": {"type": ["object", "null"]},
+    },
+    "flink_conf": {
+        "label": "Default Flink configuration",
+        "description": "A JSON object of Flink's settings for every stream of this cluster; a stream's own win.",
+        "schema": {"type": ["object", "null"]},
+    },
     "client_environment": {
         "label": "Environment of the Spark client",
         "description": "A JSON object of variables that spark-submit gets beside the usual ones: a value, which is "
@@ -112,6 +122,8 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "tls_ca": "/etc/ssl/certs/hadoop-ca.pem",
             "state_dir": "/kstream",
             "spark_conf": '{"spark.yarn.queue": "streams"}',
+            "flink_homes": '{"1.20": "/opt/flink-1.20.3"}',
+            "flink_conf": '{"taskmanager.memory.process.size": "4g"}',
             "client_environment": '{"SPARK_MAJOR_VERSION": "3", "HADOOP_HOME": {"inherit": "HADOOP_HOME"}}',
             "allow": '{"secrets": ["conn:streams_*"], "local_files": ["/opt/jobs/"]}',
         },

@@ -77,6 +77,21 @@ NeverSubmitted = Annotated[
         "--never-submitted", help="Confirm that the name is not mistyped: nobody has submitted this stream yet."
     ),
 ]
+ResumeFrom = Annotated[
+    str,
+    typer.Option(
+        "--resume",
+        metavar="PATH",
+        help="Let the next generation begin with this savepoint or checkpoint: a folder on HDFS with a _metadata.",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Let the next generation begin with no state at all.")]
+DropsUnmapped = Annotated[
+    bool,
+    typer.Option(
+        "--allow-non-restored-state", help="Let the next generation lose the state of operators that it doesn't have."
+    ),
+]
 LookFor = Annotated[
     str,
     typer.Option(

@@ -17,8 +17,10 @@ from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
+    DropsUnmapped,
     DryAdopt,
     DryRun,
+    Fresh,
     HandOverTo,
     LookFor,
     Name,
@@ -26,6 +28,7 @@ from airflow_kstream.cli.stream_options import (
     Now,
     OfUser,
     Reason,
+    ResumeFrom,
     SparkConnection,
     SparkSubmit,
     SpecFile,
@@ -57,6 +60,7 @@ from airflow_kstream.supervise.streams.orders.desired import (
     request_restart,
     set_desired,
     spec_of_any,
+    start_from,
 )
 from airflow_kstream.supervise.streams.orders.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.orders.hand_over import hand_over_facts, unwritable, user_named
@@ -142,17 +146,25 @@ def start(
     cluster_name: ClusterOption,
     name: Name,
     reason: Reason = "",
+    resume: ResumeFrom = "",
+    fresh: Fresh = False,
+    drops_unmapped: DropsUnmapped = False,
     now: Now = False,
+    never_submitted: NeverSubmitted = False,
     spark_submit: SparkSubmit = "",
     spark_conn_id: SparkConnection = "",
 ) -> None:
     """Set the desired state to running.
 
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
-    `--now`, it is started from here.
+    `--now`, it is started from here. The first generation of a Flink stream needs a person's word on where it starts,
+    which `--never-submitted` lets come before everything else.
     """
-    with _known(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
-        set_desired(run, DesiredState.RUNNING, reason)
+    with _known(Client(cluster_name, spark_submit, spark_conn_id), name, never_submitted) as run:
+        if resume or fresh or drops_unmapped:
+            start_from(run, reason, path=resume, fresh=fresh, drops_unmapped=drops_unmapped)
+        else:
+            set_desired(run, DesiredState.RUNNING, reason)
         say(f"{name}: {DesiredState.RUNNING}")
         note_freeze(run.session)
         if now:

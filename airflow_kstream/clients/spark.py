@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +13,16 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.client_process import (
+    JAVA_BRISK,
+    added_variables,
+    java_kerberos,
+    not_started,
+    run_client,
+    told,
+)
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
-from airflow_kstream.clients.local.private import kept_for_a_child, write_private
+from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
@@ -31,22 +36,11 @@ _INHERITED = (
     "SPARK_LAUNCHER_OPTS",
 )
 _NOTHING: Mapping[str, str] = {}
-# It lives for seconds: an optimising compiler does not pay for itself. Without it a submission to a minicluster takes
-# 6.2 seconds of CPU, with it 10.2.
-_JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
-# How many lines of what a client said are reported.
-_SAID = 30
 # What spark-submit says itself, and what ended its JVM.
 _ERROR = re.compile(r"Error: |Exception in thread ")
 _USAGE = re.compile(r"^Usage: spark-submit .*(?:\n(?:(?:Usage: |Options:|[ \t]).*)?)*", re.MULTILINE)
-_FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
-# NodeManager settings that copy a container's environment into its log, and their defaults (yarn-default.xml of 3.4).
-_LOGS_ENVIRONMENT = {
-    "yarn.nodemanager.log-container-debug-info.enabled": "true",
-    "yarn.nodemanager.log-container-debug-info-on-error.enabled": "false",
-}
 _IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
 
 
@@ -71,40 +65,12 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     )
 
 
-def check_conf_folder(cluster: Cluster) -> None:
-    """Raises InvalidInput: when files are missing, as spark-submit would then try Hadoop's default addresses."""
-    folder = Path(cluster.hadoop_conf_dir or "")
-    missing = [name for name in ("core-site.xml", "yarn-site.xml") if not (folder / name).is_file()]
-    if not cluster.hadoop_conf_dir or missing:
-        raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
-
-
-def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
-    """Raises InvalidInput: when YARN would copy these variables of a container, which hold secrets, into its log.
-
-    A NodeManager copies launch_container.sh, with the environment in it, into the log folder, which is aggregated
-    (ContainerLaunch). Both settings are the NodeManagers'; the conf folder says what they are here.
-    """
-    if not names:
-        return
-    conf = HadoopConf(cluster.hadoop_conf_dir or "")
-    copying = [name for name, default in _LOGS_ENVIRONMENT.items() if conf.get(name, default).lower() == "true"]
-    if copying:
-        raise InvalidInput(
-            f"{', '.join(names)}: an environment variable is not safe for a secret here, because NodeManagers copy it "
-            f"into the container's log while {' or '.join(copying)} is true. Take the secret from conf instead, which "
-            "the job reads with spark.conf.get, or set that to false on the NodeManagers and in the yarn-site.xml of "
-            f"{cluster.hadoop_conf_dir}",
-            tried="check the environment",
-        )
-
-
 def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, str]:
     """Return the whole environment of `binary`, a Spark client: what its connection adds wins over this process's."""
     conf_dir, added = cluster.hadoop_conf_dir or "", added_variables(cluster)
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf} if krb5_conf else {}
-    java = [*_JAVA_BRISK, *(_java_kerberos(krb5_conf) if krb5_conf else ())]
+    java = [*JAVA_BRISK, *(java_kerberos(krb5_conf) if krb5_conf else ())]
     return {
         **_with_options(_inherited(binary) | added, java),
         **kerberos,
@@ -126,7 +92,7 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
         properties = _properties_file(submission.revealed(), folder, submission.defaults_file)
         argv = submission.argv(properties)
     except OSError as error:
-        raise _not_started(submission.binary, error) from error
+        raise not_started(submission.binary, error) from error
     exit_code, log = run_client(argv, env, folder, timeout)
     return SubmitOutcome(exit_code, _told(log), launch_tokens(log))
 
@@ -150,36 +116,13 @@ def names_for(cluster: Cluster, binary: str) -> frozenset[str]:
 
 def local_environment(binary: str, added: Mapping[str, str] = _NOTHING) -> dict[str, str]:
     """Return the environment of `binary`, a Spark client, that speaks to no cluster; `added` is a connection's part."""
-    return _with_options(_inherited(binary) | dict(added), _JAVA_BRISK)
-
-
-def added_variables(cluster: Cluster) -> dict[str, str]:
-    """Return what the connection adds to its clients' environment; not what it inherits from this process in vain."""
-    found = {
-        name: value if isinstance(value, str) else os.environ.get(value.inherit)
-        for name, value in cluster.client.environment.items()
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    return _with_options(_inherited(binary) | dict(added), JAVA_BRISK)
 
 
 def _with_options(variables: Mapping[str, str], java: Sequence[str]) -> dict[str, str]:
     """Return variables with options of Java after those that they have: of two with one name Java takes the last."""
     given = variables.get("SPARK_SUBMIT_OPTS", os.environ.get("SPARK_SUBMIT_OPTS", ""))
     return {**variables, "SPARK_SUBMIT_OPTS": " ".join([given, *java]).strip()}
-
-
-def run_client(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:
-    """Return the exit code, None if it had to be ended, and the output. Raises SubmissionFailed: if it can't start."""
-    output = folder / "spark-submit.log"
-    try:
-        with output.open("wb") as sink, kept_for_a_child(folder) as lock:
-            client = subprocess.Popen(
-                argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                cwd=folder, pass_fds=(lock,), start_new_session=True,
-            )  # fmt: skip
-    except OSError as error:
-        raise _not_started(argv[0], error) from error
-    return _exit_code(client, timeout), output.read_text(errors="replace")
 
 
 def _inherited(binary: str) -> dict[str, str]:
@@ -191,25 +134,6 @@ def _inherited(binary: str) -> dict[str, str]:
     if not Path(binary).is_relative_to(inherited.get("SPARK_HOME", "/")):
         inherited.pop("SPARK_HOME", None)
     return inherited
-
-
-def _not_started(binary: str, error: OSError) -> SubmissionFailed:
-    return SubmissionFailed(f"it can't be started on this host: {error.strerror or error}", tried=f"start {binary}")
-
-
-def _exit_code(client: subprocess.Popen[bytes], timeout: timedelta) -> int | None:
-    """Wait for the client; return None if it had to be ended.
-
-    Its whole session ends: a distribution's spark-submit may be a script whose JVM would go on, and submit later.
-    """
-    try:
-        return client.wait(timeout.total_seconds())
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        if client.poll() is None:
-            os.killpg(client.pid, signal.SIGKILL)
-            client.wait()
 
 
 def _properties_file(secret_conf: Mapping[str, str], folder: Path, defaults_file: str | None = None) -> str | None:
@@ -225,14 +149,6 @@ def _properties_file(secret_conf: Mapping[str, str], folder: Path, defaults_file
 
 def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
     return "".join(signs.get(sign, sign) for sign in text)
-
-
-def _java_kerberos(krb5_conf: str) -> tuple[str, ...]:
-    # Java ignores KRB5_CONFIG; from Java 17 on, Hadoop's Kerberos code needs these packages opened to it.
-    opened = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-    # Java 8 knows neither option, and starts only if it may leave them out.
-    exported = ("-XX:+IgnoreUnrecognizedVMOptions", f"--add-exports={opened}", f"--add-opens={opened}")
-    return f"-Djava.security.krb5.conf={krb5_conf}", *exported
 
 
 def _spark_folders() -> Iterator[str]:
@@ -282,11 +198,5 @@ def _existing(path: Path) -> str:
 
 
 def _told(log: str) -> str:
-    """Return what the client said of its end: from the line that names an error on, else the last lines.
-
-    Frames of stack traces and spark-submit's usage are left out: they would push the errors out of it.
-    """
-    lines = [line for line in _USAGE.sub("", without_secrets(log)).splitlines() if not _FRAME.match(line)]
-    first = next((number for number, line in enumerate(lines) if _ERROR.match(line)), None)
-    said = lines[-_SAID:] if first is None else lines[first:]
-    return "\n".join(said if len(said) <= _SAID else [*said[: _SAID // 2], "...", *said[-_SAID // 2 :]]).rstrip()
+    """Return what the client said of its end, without its usage, which would push the errors out of it."""
+    return told(_USAGE.sub("", without_secrets(log)), _ERROR)

@@ -10,9 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from airflow_kstream.clients.client_jars import hadoop_in, jar_versions
+from airflow_kstream.clients.client_process import run_client
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.local.regular_files import read_regular
-from airflow_kstream.clients.spark import local_environment, run_client
+from airflow_kstream.clients.spark import local_environment
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.formats.shell_script import is_shell_script, shell_script

@@ -35,14 +35,14 @@ _INSTEAD = {
 def cluster_at(conn_id: str) -> Iterator[Cluster]:
     """Yield the cluster of a connection. Raises what `KstreamClusterHook.cluster` raises."""
     fields = fields_of(read_connection(conn_id))
-    _mask_secrets(fields.spark_conf)
+    _mask_secrets({**fields.spark_conf, **fields.flink_conf})
     with cluster_of(conn_id, fields) as cluster:
         yield cluster
 
 
-def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
+def _mask_secrets(conf: Mapping[str, str]) -> None:
     """Mask secrets in logs. Airflow encrypts connections, so a connection may hold them in clear; no log may."""
-    for key, value in spark_conf.items():
+    for key, value in conf.items():
         for secret in secrets_in(key, value):
             mask_secret(secret)
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec, TicketCredentials
-from airflow_kstream.operators.stream_control import Action, StreamControlOperator
 from airflow_kstream.operators.streams import FlinkStreamOperator, SparkStreamOperator
 from tests.airflow.declarations import Declarations
-from tests.simulated.fleet import CONNECTION, Fleet
 from tests.simulated.life import SPEC
 
 FLINK = {
@@ -68,16 +63,3 @@ def test_a_file_of_the_folder_gets_the_operator_of_its_engine(tmp_path: Path, mo
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
     assert type(dags["stream-prod.orders"].get_task("keep")) is FlinkStreamOperator
     assert type(dags["stream-prod.clicks"].get_task("keep")) is SparkStreamOperator
-
-
-@pytest.mark.parametrize("action", [Action.START, Action.STOP, Action.RESTART, Action.HOLD])
-def test_an_order_on_a_stream_that_is_only_watched_fails_by_name(fleet: Fleet, action: Action) -> None:
-    fleet.declare("orders", like=WATCHED)
-    before = dict(fleet.hdfs.files)
-    fields: dict[str, Any] = {"action": action, "stream": "orders", "reason": "Kafka is moved"}
-    control = StreamControlOperator(task_id="control", cluster_conn_id=CONNECTION, **fields)
-    run = SimpleNamespace(run_type="manual", triggering_user_name="ann", dag_id="control-prod")
-    with pytest.raises(AirflowFailException, match=WATCHED.watch_only):
-        control.execute(cast("Context", {"dag_run": run}))
-    assert fleet.hdfs.files == before
-    assert [app.alive for _, app in fleet.generations("orders")] == [True]

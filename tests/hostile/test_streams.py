@@ -27,7 +27,7 @@ from airflow_kstream.model.streams.contract import (
     stopped_marker,
 )
 from airflow_kstream.model.streams.deploy import Deploy
-from airflow_kstream.model.streams.generation import DesiredState, FailedSpec, StreamId
+from airflow_kstream.model.streams.generation import ClaimStart, DesiredState, FailedSpec, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
@@ -79,7 +79,7 @@ class Mallory:
 
     def claim(self, number: int, spec: StreamSpec, instead_of: FailedSpec | None = None, adopted: str = "") -> None:
         draft = ClaimDraft(number, "mallory", spec, LIFETIMES, {}, "its first generation")
-        draft = replace(draft, instead_of=instead_of, adopted=adopted or None)
+        draft = replace(draft, start=ClaimStart(instead_of), adopted=adopted or None)
         self.write(f"{self.folder}/{claim_file(number)}", written_claim(draft, "airflow@edge1"))
 
     def accept(self, number: int) -> None:

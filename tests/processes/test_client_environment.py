@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.clients.client_process import run_client
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.clients.spark import environment, run_client
+from airflow_kstream.clients.spark import environment
 from airflow_kstream.clients.spark_installations import installation, script_variables
 from airflow_kstream.model.clusters.cluster import ClientSettings, Inherited
 from airflow_kstream.model.errors import InvalidInput

@@ -111,7 +111,7 @@ def test_a_client_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Pa
     """A JVM that outlives its script would submit later."""
     began = time.monotonic()
     with private_folder() as private:
-        log = private / "spark-submit.log"
+        log = private / "client.log"
         outcome = SubmitOutcome(0, "")
         # Until its child has said its number: a machine may be busy.
         for timeout in (SHORT * 5**attempt for attempt in range(5)):

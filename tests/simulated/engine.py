@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,9 +15,12 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.contract import fence_name
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Offsets
 from airflow_kstream.model.streams.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
@@ -99,6 +102,9 @@ class FakeEngine:
             stops_itself=not self.ignores_stops,
         )
 
+    def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
+        return None
+
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
@@ -142,11 +148,17 @@ class FakeEngine:
             self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
         return StopResult(self.yarn.end(step.application), "it stopped with a savepoint")
 
+    def orphans_live(self, cluster: Cluster, spec: StreamSpec) -> timedelta:
+        return timedelta()
+
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         yield f"/tmp/fake/{app.id}"
 
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         return None
+
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
+        return ()
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_kstream.clients import spark
+from airflow_kstream.clients import client_process
 from tests.simulation.jobs import BROKEN, Order
 from tests.simulation.virtual import Killed, Program, SimulationError, current
 
@@ -48,7 +48,7 @@ class SparkSubmit:
             TimeoutExpired=subprocess.TimeoutExpired,
         )
         with ExitStack() as stack:
-            for owner, name, value in ((spark, "subprocess", module), (os, "killpg", self._killed)):
+            for owner, name, value in ((client_process, "subprocess", module), (os, "killpg", self._killed)):
                 # A real child would live by the machine's clock.
                 stack.enter_context(patch.object(owner, name, value))
             try:

@@ -156,16 +156,17 @@ class CredentialHdfs(Hdfs):
             return SecretBytes(reader.read())
 
 
-def mint(conf: HadoopConf, filesystem: str, identity: Identity) -> FreshToken:
+def mint(conf: HadoopConf, filesystem: str, identity: Identity, renewer: str = "") -> FreshToken:
     """Make a token of `filesystem` for this identity, or for the user that it impersonates.
 
-    Its principal is the renewer, and renews it once, which tells how long it lives: only the NameNode knows its renew
-    interval. Renewer is the full principal: NameNodes take a short name as it is, and apply no auth_to_local to it.
+    Without a `renewer`, that is its principal, and renews it once, which tells how long it lives: only the NameNode
+    knows its renew interval. Of one that another principal renews, its max-lifetime is all that can be told. Renewer is
+    the full principal: NameNodes take a short name as it is, and apply no auth_to_local to it.
 
     Raises Unavailable: when no NameNode is active. Raises CredentialError or Denied: when none lets us in, or makes
     none. A token that could not be renewed is left to expire.
     """
-    return without_secrets(lambda: _mint(conf, filesystem, identity))
+    return without_secrets(lambda: _mint(conf, filesystem, identity, renewer))
 
 
 def cancel_by_identifier(conf: HadoopConf, filesystem: str, identity: Identity, identifier: bytes) -> None:
@@ -197,21 +198,17 @@ def token_service(conf: HadoopConf, filesystem: str) -> str:
         raise InvalidInput(f"{host}, the NameNode of {filesystem}, has no address: {error.strerror}") from None
 
 
-def _mint(conf: HadoopConf, filesystem: str, identity: Identity) -> FreshToken:
+def _mint(conf: HadoopConf, filesystem: str, identity: Identity, renewer: str) -> FreshToken:
     service = token_service(conf, filesystem)
     with closing(_namenode(conf, filesystem, identity)) as namenode:
-        request = encode({1: identity.principal})
+        request = encode({1: renewer or identity.principal})
         answer = _call(namenode, f"make a delegation token of {filesystem}", "getDelegationToken", request)
     if 1 not in answer:
         raise InvalidInput(f"the NameNodes of {filesystem} make no delegation tokens: they run without security")
     token = answer.data(1)
-    return FreshToken(
-        issuer=filesystem,
-        service=service,
-        identifier=Message(token).data(1),
-        password=SecretBytes(Message(token).data(2)),
-        until=_renewed(conf, filesystem, identity, token),
-    )
+    identifier, password = Message(token).data(1), SecretBytes(Message(token).data(2))
+    fresh = FreshToken(filesystem, service, identifier, password, until=datetime.max.replace(tzinfo=UTC))
+    return replace(fresh, until=fresh.read.max_date if renewer else _renewed(conf, filesystem, identity, token))
 
 
 def _renewed(conf: HadoopConf, filesystem: str, identity: Identity, token: bytes) -> datetime:

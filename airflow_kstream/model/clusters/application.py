@@ -39,7 +39,8 @@ class Application:
 
     `logs_url` shows the container logs of its newest attempt. Times are the ResourceManager's, None if unknown.
     `lifetime_left` is what YARN's lifetime limit leaves it; None if it has no limit, or none is known: the caller may
-    not view it, or the ResourceManager has no such limits (before Hadoop 2.9).
+    not view it, or the ResourceManager has no such limits (before Hadoop 2.9). `leader` is the host and port on which
+    the process in its first container listens, as it told YARN; empty if that is not known.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Application:
     lifetime_left: timedelta | None = None
     type: str = ""
     """What its client called it, such as SPARK; empty if unknown."""
+    leader: str = ""
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -93,6 +95,7 @@ class Application:
             logs_url=app.get("amContainerLogs", ""),
             lifetime_left=_lifetime_left(app),
             type=app.get("applicationType", ""),
+            leader=app.get("amRPCAddress", ""),
         )
 
 

@@ -83,10 +83,13 @@ class ClientSettings:
 
     `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the logs of applications that
     outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as the conf folder tells.
+    `flink_homes` are the folders of the Flinks on each host, by their names in declarations.
     """
 
     environment: Mapping[str, str | Inherited] = field(default_factory=dict)
     proxy_user_privileges: bool = False
+    flink_homes: Mapping[str, str] = field(default_factory=dict)
+    flink_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def shown_variables(variables: Mapping[str, str | Inherited]) -> Iterator[str]:
@@ -128,3 +131,7 @@ class Cluster:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     client: ClientSettings = field(default_factory=ClientSettings)
     allow: Allow | None = None
+
+    @property
+    def flink_conf(self) -> Mapping[str, str]:
+        return self.client.flink_conf

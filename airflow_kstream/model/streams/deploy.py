@@ -111,10 +111,6 @@ class FlinkDeploy(ClientOptions):
     lib_dirs: tuple[HdfsFolder, ...] = ()
     rest_ports: PortRange | None = None
 
-    @property
-    def shipped(self) -> tuple[str, ...]:
-        return (*self.files, *self.jars, *self.lib_dirs)
-
 
 class SavepointFormat(StrEnum):
     """The form of a savepoint: `native` is quick, `canonical` lets the next job have another state backend."""

@@ -99,8 +99,11 @@ _RESERVED = {
     "fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
     "fs.default-scheme": "it is the connection's default_fs, on which the checkpoints are watched",
 }
-# A connection's queue is the default of all its streams.
-_RESERVED_IN_A_CONNECTION = {key: instead for key, instead in _RESERVED.items() if key != QUEUE}
+# What a connection has of these is the default of all its streams.
+LIB_DIRS, PARALLELISM, SLOTS = "yarn.provided.lib.dirs", "parallelism.default", "taskmanager.numberOfTaskSlots"
+JOB_MANAGER, TASK_MANAGER = "jobmanager.memory.process.size", "taskmanager.memory.process.size"
+_DEFAULTS = {QUEUE, LIB_DIRS, PARALLELISM, SLOTS, JOB_MANAGER, TASK_MANAGER}
+_RESERVED_IN_A_CONNECTION = {key: instead for key, instead in _RESERVED.items() if key not in _DEFAULTS}
 _RETAINED = ("execution.checkpointing.num-retained", "state.checkpoints.num-retained")
 # Confs of files that the client reads or loads itself.
 _CONFS_OF_FILES = re.compile(

@@ -63,7 +63,8 @@ class FlinkJob:
 class FlinkCheckpoint:
     """A completed checkpoint or savepoint. `at` is when it was triggered, or restored, by the JobManager's clock.
 
-    `path` is None where it lies nowhere outside of the JobManager.
+    `path` is None where it lies nowhere outside of the JobManager. Of one that was found on HDFS, `at` is when it was
+    complete, by the NameNode's clock.
     """
 
     number: int

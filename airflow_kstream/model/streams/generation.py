@@ -20,6 +20,7 @@ from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.plain import Group, fields_of
 from airflow_kstream.model.streams.contract import fence_name
 from airflow_kstream.model.streams.horizon import Horizon, LaunchToken
+from airflow_kstream.model.streams.resume import ResumePoint, StartWord
 from airflow_kstream.model.versioned import UnknownSpec
 
 if TYPE_CHECKING:
@@ -113,6 +114,18 @@ class FailedSpec:
 
 
 @dataclass(frozen=True)
+class ClaimStart:
+    """The beginning of a generation: which spec it replaced, and with which state it began.
+
+    `resume` is None where the engine's job finds it itself.
+    """
+
+    instead_of: FailedSpec | None = None
+    """The declared spec whose place an earlier one took; None if it was submitted as declared."""
+    resume: ResumePoint | None = None
+
+
+@dataclass(frozen=True)
 class ClaimCredentials:
     """The credentials that a generation was submitted with."""
 
@@ -166,8 +179,7 @@ class Claim:
     """The spec that was submitted."""
     positions: Mapping[str, Position]
     reason: str = ""
-    instead_of: FailedSpec | None = None
-    """The declared spec whose place an earlier one took; None if it was submitted as declared."""
+    start: ClaimStart = ClaimStart()
     credentials: ClaimCredentials = ClaimCredentials()
     adoption: Adoption = Adoption()
     file: ClaimFile = ClaimFile()
@@ -184,6 +196,11 @@ class Claim:
     @property
     def fence(self) -> str:
         return fence_name(self.generation, self.nonce)
+
+    @property
+    def instead_of(self) -> FailedSpec | None:
+        """Return the declared spec whose place an earlier one took; None if it was submitted as declared."""
+        return self.start.instead_of
 
     def position_of(self, checkpoint: str) -> Position | None:
         """Return the checkpoint's position at the claim, however either is spelled; None if the claim has none."""
@@ -223,7 +240,7 @@ class Desired:
     as long as it is the newest.
 
     `by` is what the order says of its speaker, and `author` is HDFS's owner of it; `number` is the order's, 0 if nobody
-    gave one.
+    gave one. `start` is where the next generation starts, if the person said it.
     """
 
     state: DesiredState = DesiredState.RUNNING
@@ -233,6 +250,7 @@ class Desired:
     reason: str = ""
     author: str = ""
     number: int = 0
+    start: StartWord | None = None
 
     def restarts(self, newest: int) -> bool:
         """Return whether the newest generation is to be replaced.

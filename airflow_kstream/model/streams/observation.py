@@ -17,6 +17,7 @@ from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import TokenRound, WorkerTokens
+from airflow_kstream.model.streams.resume import StartWord
 from airflow_kstream.model.streams.token_push import Pushes
 
 
@@ -60,6 +61,8 @@ class YarnLook:
     """What YARN's lifetime limit leaves the running application; None if it has no limit."""
     ended: datetime | None = None
     """When the newest application ended, by the NameNode's clock; None if that is not asked or not known."""
+    orphans_live: timedelta = timedelta()
+    """How long the other processes of its newest application may go on without the leading one."""
     containers: Containers | None = None
     """What NodeManagers say of the newest application; None if none was asked."""
 
@@ -122,6 +125,12 @@ class Observation:
         """Return the number of the next generation: the first whose files no stranger has taken."""
         taken = {generation_of_file(name) for name in self.folder.strangers}
         return next(number for number in count(self.generation + 1) if number not in taken)
+
+    @property
+    def start_word(self) -> StartWord | None:
+        """Return where the next generation starts by a person's word; None if nobody said it of this very one."""
+        word = self.desired.start
+        return word if word and word.generation == self.next_generation else None
 
     @cached_property
     def current(self) -> Application | None:

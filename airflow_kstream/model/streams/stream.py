@@ -34,6 +34,7 @@ from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
     KafkaPolicy,
+    OnStall,
     RefreshPolicy,
     RestartPolicy,
     StopPolicy,
@@ -232,11 +233,6 @@ class StreamSpec:
         return self.engine is EngineName.FLINK or self.application.endswith(".py")
 
     @property
-    def watch_only(self) -> str:
-        """Return why this release only watches such a stream, as the end of a sentence; empty if it acts on it."""
-        return ""
-
-    @property
     def part_files(self) -> tuple[tuple[str, str], ...]:
         """Return the folders in which its job opens part files, each with the pattern of their names."""
         return ()
@@ -281,10 +277,6 @@ class FlinkStreamSpec(StreamSpec):
     outputs: tuple[HdfsPath, ...] = ()
 
     @property
-    def watch_only(self) -> str:
-        return "this release only watches Flink's streams"
-
-    @property
     def part_files(self) -> tuple[tuple[str, str], ...]:
         return tuple((path, _PART_FILE) for path in self.outputs)
 
@@ -309,6 +301,8 @@ def _flink_faults(spec: FlinkStreamSpec) -> Iterator[str]:
         yield f"application is {spec.application!r}; allowed is a .jar: PyFlink and SQL are not supported"
     if spec.kafka != KafkaPolicy():
         yield "kafka: remove it; checkpoints alone show the progress of a Flink job"
+    if spec.heartbeat.on_stall is OnStall.RESTART:
+        yield "heartbeat.on_stall is restart; allowed is report: this release takes no evidence of Flink jobs"
 
 
 # By the engine's name.

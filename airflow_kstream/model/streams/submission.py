@@ -8,9 +8,11 @@ from typing import Any
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.secrets import SecretRef, Value
+from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
 
@@ -21,6 +23,31 @@ class Origin:
 
     source: str
     why: str = ""
+
+
+def from_spec(why: str = "") -> Origin:
+    return Origin("spec", why)
+
+
+def from_kstream(why: str) -> Origin:
+    return Origin("kstream", why)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A conf's value and its origin."""
+
+    value: Value
+    origin: Origin
+
+    def hidden(self, key: str) -> bool:
+        """Return True if nobody may see it."""
+        return isinstance(self.value, SecretRef) or bool(secrets_in(key, self.value))
+
+
+def layered(*layers: tuple[Origin, Mapping[str, Value]]) -> dict[str, Setting]:
+    """Return the confs of all layers; a later layer wins."""
+    return {key: Setting(value, origin) for origin, conf in layers for key, value in conf.items()}
 
 
 @dataclass(frozen=True)
@@ -44,12 +71,16 @@ class SparkDefaults:
 
 @dataclass(frozen=True)
 class SubmissionOrder:
-    """One generation of one stream that is to be submitted, regardless of the engine."""
+    """One generation of one stream that is to be submitted, regardless of the engine.
+
+    `resume` is where it goes on; None for an engine whose job finds that itself.
+    """
 
     cluster: Cluster
     spec: StreamSpec
     generation: int
     nonce: str
+    resume: ResumePoint | None = None
 
     @property
     def stream(self) -> StreamId:
@@ -65,9 +96,10 @@ class SubmissionOrder:
 class Submission:
     """A command line. `obstacle` is the reason why this host can't run it, empty if it can.
 
-    `secret_conf` goes through a private properties file and is in neither `argv` nor repr. References in it must be
-    looked up before the command runs. `defaults_file` is what has to stand above it, None for a client that reads its
-    defaults itself. `notes` are sentences about the whole.
+    `secret_conf` goes through a private file and is in neither `argv` nor repr. References in it must be looked up
+    before the command runs. `settings` go through that file, too, and hold no secrets. `defaults_file` is what has to
+    stand above it, None for a client that reads its defaults itself. `notes` are sentences about the whole.
+    `launched_as` is for whom tokens have to be made for the launch; None if the client gets them itself.
     """
 
     binary: str
@@ -76,6 +108,8 @@ class Submission:
     obstacle: str = ""
     defaults_file: str | None = None
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
+    launched_as: Identity | None = None
 
     def revealed(self) -> dict[str, str]:
         """Return the secret confs to write down. Raises InvalidInput: when one was never looked up."""
@@ -128,9 +162,10 @@ class SubmitOutcome:
     """The end of the submitting client. Its exit code is a hint: only YARN knows whether there is an application.
 
     `exit_code` is None for a client that had to be ended because it took too long. `tokens` are those that it said it
-    got for the job.
+    got for the job. `withdrawn` is whether it took back what it had submitted, because the queue had no room for it.
     """
 
     exit_code: int | None
     tail: str
     tokens: tuple[LaunchToken, ...] = ()
+    withdrawn: bool = False

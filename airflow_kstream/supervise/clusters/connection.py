@@ -29,10 +29,12 @@ from airflow_kstream.model.fields import (
     Principal,
     StateDir,
     TicketCacheName,
+    Word,
     addresses,
 )
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import secrets_in
+from airflow_kstream.model.streams.flink_conf import LiteralFlinkConf
 from airflow_kstream.model.streams.spark_conf import LiteralSparkConf
 
 
@@ -41,6 +43,7 @@ class ConnectionFields:
     """The fields of a `kstream` connection. Absent addresses come from `hadoop_conf_dir`.
 
     `keytab` is the file in base64; `keytab_path` and `ticket_cache` are paths on every host that uses the connection.
+    `flink_homes` are folders with a Flink on each of these hosts, by the names that declarations have for them.
     `client_environment` is what its clients get beside what each gets anyway. Without `allow`, declarations may use
     whatever the workers can reach; an empty one allows what the connection has.
     """
@@ -59,6 +62,8 @@ class ConnectionFields:
     krb5_conf: LocalPath | None = None
     tls_ca: LocalPath | None = None
     spark_conf: LiteralSparkConf = field(default_factory=dict, repr=False)
+    flink_homes: Mapping[Word, LocalPath] = field(default_factory=dict)
+    flink_conf: LiteralFlinkConf = field(default_factory=dict, repr=False)
     client_environment: ClientEnvironment = field(default_factory=dict)
     allow: Allow | None = None
 
@@ -124,6 +129,8 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
             client=ClientSettings(
                 environment=fields.client_environment,
                 proxy_user_privileges=conf is not None and conf.get(_PRIVILEGES).lower() == "true",
+                flink_homes=fields.flink_homes,
+                flink_conf=fields.flink_conf,
             ),
             allow=fields.allow,
         )

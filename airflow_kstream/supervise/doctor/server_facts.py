@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from airflow_kstream.clients import spark
 from airflow_kstream.clients.client_jars import hadoop_in
+from airflow_kstream.clients.client_process import added_variables
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.http import requested_host
@@ -213,7 +214,7 @@ def spark_client(cluster: Cluster, named: str = "", *, starts: bool = True) -> S
     Raises InvalidInput: when this host has none.
     """
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
-    added = spark.added_variables(cluster)
+    added = added_variables(cluster)
     client = installation(binary, added) if starts else known_installation(binary, added) or SparkInstallation(binary)
     where = f"no jar of {client.home} names it" if client.home else f"{binary} does not tell where its jars are"
     conf = try_ask("the conf folder of the connection", lambda: _conf_folder(cluster))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.clients.client_process import added_variables
 from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.tokens import token_service
-from airflow_kstream.clients.spark import added_variables
 from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc

@@ -15,11 +15,11 @@ from typing import Any
 from zipfile import ZipFile
 
 import airflow_kstream
+from airflow_kstream.clients.client_process import added_variables
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.spark import (
-    added_variables,
     environment,
     find_spark_submit,
     local_environment,

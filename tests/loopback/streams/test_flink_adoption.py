@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
+from airflow_kstream.model.errors import Conflict, Unavailable
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
 from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
@@ -23,7 +22,6 @@ from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adopt
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.loopback.streams.test_spark_evidence import Served
 from tests.simulated.life import SPEC, Life
@@ -187,17 +185,6 @@ def test_a_spark_application_is_of_the_type_that_its_declaration_says(adopter: A
     spec = replace(SPEC, conf={"spark.yarn.applicationType": "ours"})
     ours = replace(adopter.life.yarn.apps[adopter.application], type="ours")
     assert SparkEngine().adopted(adopter.run.session, spec, ours).job is None
-
-
-def test_no_order_on_an_adopted_job_is_written(adopter: Adopter) -> None:
-    adopt(adopter.run, adopter.application)
-    before = dict(adopter.life.hdfs.files)
-    for state in DesiredState:
-        with pytest.raises(InvalidInput, match=ORDERS.watch_only):
-            set_desired(adopter.run, state, "the test says so")
-    with pytest.raises(InvalidInput, match=ORDERS.watch_only):
-        request_restart(adopter.run, "a new jar")
-    assert adopter.life.hdfs.files == before
 
 
 PART = "/data/orders/2026-05-01--12/.part-0-3.inprogress.6f1a"

@@ -147,6 +147,15 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"spark_conf": {"spark.hadoop.fs.defaultFS": "hdfs://b"}}, "spark_conf sets spark.hadoop.fs.defaultFS"),
         ({"spark_conf": {"spark.yarn.stagingDir": "abfs://c@a/b"}}, "to another filesystem Spark copies"),
         ({"spark_conf": {"spark.yarn.tags": "kstream-x"}}, "no tag of a job's own may begin with kstream"),
+        ({"flink_homes": "/opt/flink"}, "flink_homes is '/opt/flink'; allowed is a mapping"),
+        ({"flink_homes": {"1.20": "flink"}}, r"flink_homes\.1\.20 is 'flink'; allowed is an absolute path"),
+        ({"flink_homes": {"1.20": "/opt/../flink"}}, "allowed is an absolute path with no '..' in it"),
+        ({"flink_conf": {"a.password": ["hunter2"]}}, r"flink_conf\.a\.password is \*\*\*; allowed is text"),
+        ({"flink_conf": {"yarn.application-attempts": "2"}}, "an application has one attempt"),
+        (
+            {"flink_conf": {"high-availability.type": "zookeeper"}},
+            "flink_conf sets high-availability.type",
+        ),
         ({"spark_conf": {"spark.kerberos.renewal.credentials": "ccache"}}, "allowed is keytab"),
     ],
 }

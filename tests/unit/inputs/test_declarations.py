@@ -44,13 +44,17 @@ def test_a_connection_that_can_be_meant_is_read_and_read_again(name: str) -> Non
     assert connection_fields("prod", vars(fields)) == fields
 
 
+_OBJECTS = ("spark_conf", "flink_homes", "flink_conf", "allow", "client_environment")
+
+
 def test_what_the_form_shows_as_an_example_is_accepted() -> None:
     (connection,) = get_provider_info()["connection-types"]
     shown = {**connection["ui-field-behaviour"]["placeholders"]}
     del shown["password"]
-    objects = {name: read_mapping(shown[name]) for name in ("spark_conf", "allow", "client_environment")}
+    objects = {name: read_mapping(shown[name]) for name in _OBJECTS}
     fields = connection_fields("prod", {**shown, **objects})
     assert fields.spark_conf == {"spark.yarn.queue": "streams"}
+    assert fields.flink_homes == {"1.20": "/opt/flink-1.20.3"}
     assert fields.allow == Allow(secrets=("conn:streams_*",), local_files=("/opt/jobs/",))
 
 

@@ -41,7 +41,7 @@ def death(spec: StreamSpec, observation: Observation, looks: Looks) -> Dead | Wa
     """Judge the newest generation, none of whose applications lives by the ResourceManager's word."""
     number, containers = observation.generation, observation.yarn.containers
     if stopped_marker(number) in observation.files:
-        return Dead("its driver stopped all its queries")
+        return Dead("it stopped before its end, and told so")
     if containers and (live := containers.nodes(NodeVerdict.LIVE)):
         return _still_running(spec.stop, observation, looks, live)
     if containers and containers.complete:
@@ -69,7 +69,8 @@ def silence_needed(policy: StopPolicy, checkpoints: tuple[Checkpoint, ...]) -> t
     """Return the time for which checkpoints must not move before their writer counts as gone.
 
     A trigger of five minutes, or a batch of forty, is silent for that long while its writer lives. So the time is twice
-    the median interval between batches, or the ninth decile where intervals vary, within the policy's limits.
+    the median interval between batches, or the ninth decile where intervals vary, within the policy's limits. Of
+    checkpoints that come by the clock it is twice the age that the newest may have.
     """
     return max([policy.silence, *(min(_usual(point), policy.longest_silence) for point in checkpoints)])
 
@@ -87,6 +88,8 @@ def _silence_needed(spec: StreamSpec, observation: Observation) -> timedelta:
 
 
 def _usual(point: Checkpoint) -> timedelta:
+    if point.clock is not None:
+        return 2 * point.clock.limit
     intervals = sorted(point.intervals())
     if not intervals:
         return timedelta()
@@ -129,11 +132,12 @@ def _still_running(
 
 
 def _without_its_driver(policy: StopPolicy, observation: Observation, looks: Looks) -> Dead | Wait:
-    """Only the driver writes the checkpoint's logs, and executors exit when they lose it: they get `silence` for it."""
-    left = policy.silence - looks.age_of(SignKind.ALONE)
+    """Only the driver writes the checkpoint's logs, and executors exit when they lose it: they get `silence` for it, or
+    as long as its engine lets them go on."""
+    left = max(policy.silence, observation.yarn.orphans_live) - looks.age_of(SignKind.ALONE)
     if left <= timedelta():
-        return Dead("its driver's container is complete, and its executors had time to notice")
-    return Wait(observation.now + left, "its driver's container is complete; its executors get time to notice")
+        return Dead("its first container is complete, and the others had time to notice")
+    return Wait(observation.now + left, "its first container is complete; the others get time to notice")
 
 
 def _silent(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import (
@@ -19,7 +19,15 @@ from airflow_kstream.model.streams.stream import (
     StreamCredentials,
     TicketCredentials,
 )
-from airflow_kstream.model.streams.submission import Argument, Origin, SparkDefaults, Submission
+from airflow_kstream.model.streams.submission import (
+    Argument,
+    Origin,
+    Setting,
+    SparkDefaults,
+    Submission,
+    from_kstream,
+    from_spec,
+)
 
 # The first that reads its defaults beside a properties file, with --load-spark-defaults (SPARK-48392). To older ones
 # the option is an error, and the file replaces the defaults (SparkSubmitArguments.mergeDefaultSparkProperties).
@@ -30,18 +38,6 @@ _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 _REDACTION, _HADOOP = "spark.redaction.regex", "spark.hadoop."
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A conf's value and its origin."""
-
-    value: Value
-    origin: Origin
-
-    def hidden(self, key: str) -> bool:
-        """Return True if nobody may see it."""
-        return isinstance(self.value, SecretRef) or bool(secrets_in(key, self.value))
 
 
 @dataclass(frozen=True)
@@ -74,11 +70,6 @@ def spark_argv(job: SparkJob) -> Submission:
     named = job.origins.get("application", from_spec("application and arguments"))
     application = Argument((job.application, *job.arguments), named)
     return Submission(job.client.binary, (*_flags(job), *confs, application), secret)
-
-
-def layered(*layers: tuple[Origin, Mapping[str, Value]]) -> dict[str, Setting]:
-    """Return the confs of all layers; a later layer wins."""
-    return {key: Setting(value, origin) for origin, conf in layers for key, value in conf.items()}
 
 
 def environment_settings(deploy: Deploy) -> dict[str, Setting]:
@@ -127,14 +118,6 @@ def _named(key: str) -> str:
     """Return the regex of a name; Spark shows a conf of Hadoop's once more, without its prefix."""
     of_hadoop = key.removeprefix(_HADOOP)
     return f"^(\\Q{_HADOOP}\\E)?\\Q{of_hadoop}\\E$" if of_hadoop != key else f"\\Q{key}\\E"
-
-
-def from_spec(why: str = "") -> Origin:
-    return Origin("spec", why)
-
-
-def from_kstream(why: str) -> Origin:
-    return Origin("kstream", why)
 
 
 def _flags(job: SparkJob) -> Iterator[Argument]:

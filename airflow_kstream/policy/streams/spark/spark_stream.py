@@ -17,16 +17,21 @@ from airflow_kstream.model.streams.spark_conf import (
     stream_conf_errors,
 )
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamCredentials, StreamSpec
-from airflow_kstream.model.streams.submission import Origin, SparkDefaults, Submission, SubmissionOrder
-from airflow_kstream.policy.streams.horizon.rotation import identity_of
-from airflow_kstream.policy.streams.spark.spark_argv import (
+from airflow_kstream.model.streams.submission import (
+    Origin,
     Setting,
-    SparkJob,
-    client_settings,
-    environment_settings,
+    SparkDefaults,
+    Submission,
+    SubmissionOrder,
     from_kstream,
     from_spec,
     layered,
+)
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.policy.streams.spark.spark_argv import (
+    SparkJob,
+    client_settings,
+    environment_settings,
     spark_argv,
     token_settings,
 )

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
+from typing import cast
 
+from airflow_kstream.clients import flink
+from airflow_kstream.clients.client_process import check_conf_folder, check_secret_environment
+from airflow_kstream.clients.hadoop_conf import rpc_conf
+from airflow_kstream.clients.hdfs.tokens import mint
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, credentials_file
 from airflow_kstream.model.logs.container_log import Process
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.flink_installation import FlinkInstallation
+from airflow_kstream.model.streams.flink_job import job_of
+from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.flink.flink_needs import flink_needs, heartbeat_timeout
+from airflow_kstream.policy.streams.flink.flink_submission import flink_submission
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
+from airflow_kstream.policy.streams.flink.retention import superseded
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_adoption import adopted_job
 from airflow_kstream.supervise.streams.flink.flink_files import flink_given_up_before
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
+from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
+from airflow_kstream.supervise.streams.flink.resume_points import newest_savepoint, remove, resume
 from airflow_kstream.supervise.streams.folder.engine import (
     Adopted,
     EngineWords,
@@ -34,6 +53,10 @@ from airflow_kstream.supervise.streams.folder.engine import (
     require_of_type,
 )
 
+_STAGING = "yarn.staging-directory"
+_RENEWER = "yarn.resourcemanager.principal"
+_JAR = str(files("airflow_kstream") / "jobs/flink/kstream-flink.jar")
+
 
 class FlinkEngine:
     """The engine for Flink jobs: one application, one JobManager, one job."""
@@ -41,21 +64,35 @@ class FlinkEngine:
     words = EngineWords("JobManager", ("jobmanager.out", "jobmanager.err", "jobmanager.log"), refreshed="Flink jobs")
 
     def submission(self, order: SubmissionOrder) -> Submission:
-        return Submission("flink", (), obstacle="this release does not submit Flink jobs")
+        try:
+            client = _client(order.cluster, order.spec)
+        except InvalidInput as error:
+            unknown = FlinkInstallation("FLINK_HOME", (1, 20), jar=_JAR)
+            return replace(flink_submission(order, unknown), obstacle=error.message)
+        return flink_submission(order, client)
 
     def draft(self, order: SubmissionOrder) -> Submission:
         return self.submission(order)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
-        raise InvalidInput("this release does not submit Flink jobs", tried=f"check the client of {spec.name}")
+        check_conf_folder(cluster)
+        flink.check_hadoop(cluster)
+        secret = [key for key, value in spec.deploy.environment.items() if isinstance(value, SecretRef)]
+        check_secret_environment(cluster, secret)
+        for path in (spec.application, *spec.deploy.shipped):
+            if "://" not in path and not Path(path).exists():
+                raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
-        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {}, files=(), stops_itself=False)
+        return flink_needs(cluster, _flink(spec), stops_itself=True)
+
+    def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
+        return resume(session, observation)
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        raise InvalidInput("this release does not submit Flink jobs", tried="submit")
+        return _submit(submission, cluster, ticket_cache, folder, timeout)
 
     def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
         require_of_type(app, "Apache Flink", spec)
@@ -63,7 +100,8 @@ class FlinkEngine:
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         stream, conf = StreamId(spec.name, session.cluster.state_dir), _conf(session.cluster, spec)
-        return tuple(flink_progress(session, path, newest, stream, conf) for path in spec.checkpoints)
+        points = (flink_progress(session, path, newest, stream, conf) for path in spec.checkpoints)
+        return tuple(_with_savepoint(session, point, newest, stream) for point in points)
 
     def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
         return None
@@ -74,10 +112,22 @@ class FlinkEngine:
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
     ) -> StopResult | None:
-        return None
+        return FlinkStop(session, _flink(spec), step, may_go_on).run()
+
+    def orphans_live(self, cluster: Cluster, spec: StreamSpec) -> timedelta:
+        return heartbeat_timeout(_conf(cluster, spec))
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
-        yield f"/user/{app.user}/.flink/{app.id}"
+        """Name what the client uploaded, with a copy of the keytab and the configuration in clear: a job that is killed
+        leaves it there."""
+        root = _conf(cluster, spec).get(_STAGING)
+        yield f"{root.rstrip('/')}/.flink/{app.id}" if root else f"/user/{app.user}/.flink/{app.id}"
+
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
+        stream, removed = StreamId(spec.name, session.cluster.state_dir), list[str]()
+        for claim in superseded(stream, claims, _flink(spec).savepoints.keep):
+            removed += remove(session.hdfs, _flink(cast(StreamSpec, claim.spec)), str(job_of(stream, claim)))
+        return tuple(removed)
 
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         stream = StreamId(spec.name, session.cluster.state_dir)
@@ -115,5 +165,59 @@ class FlinkEngine:
 
 
 def _conf(cluster: Cluster, spec: StreamSpec) -> Mapping[str, str]:
-    """Return the settings of a job, as far as they are declared."""
-    return spec.plain_conf
+    """Return the settings of a job, as far as the connection and the declaration have them."""
+    return {**cluster.flink_conf, **spec.plain_conf}
+
+
+def _with_savepoint(session: ClusterSession, point: Checkpoint, newest: Newest, stream: StreamId) -> Checkpoint:
+    """Return the checkpoint, or the savepoint of a stop, which takes the checkpoints of its job away."""
+    claim, app = newest.claim, newest.application
+    job = job_of(stream, claim) if claim else None
+    if claim is None or job is None or not isinstance(claim.spec, FlinkStreamSpec) or (app and app.alive):
+        return point
+    if plain_path(point.path) != plain_path(claim.spec.checkpoints[0]):
+        return point
+    owners = {claim.file.author, *([app.user] if app else [])}
+    saved = newest_savepoint(session.hdfs, claim.spec, job, owners)
+    if saved is None or saved.number < point.position.commit:
+        return point
+    times = {saved.number: saved.at}
+    return replace(point, offsets=times, commits=times)
+
+
+def _flink(spec: StreamSpec) -> FlinkStreamSpec:
+    return cast(FlinkStreamSpec, spec)
+
+
+def _client(cluster: Cluster, spec: StreamSpec) -> FlinkInstallation:
+    """Return the Flink that submits the stream. Raises InvalidInput: when this host has none that can."""
+    homes, name = cluster.client.flink_homes, _flink(spec).deploy.flink
+    there = f"connection {cluster.name} has {', '.join(homes) or 'none'} in flink_homes"
+    if name is None and len(homes) != 1:
+        raise InvalidInput(f"deploy.flink does not say which Flink submits {spec.name}; {there}")
+    if name is not None and name not in homes:
+        raise InvalidInput(f"deploy.flink is {name!r}; {there}")
+    client = flink.installation(homes[name] if name else next(iter(homes.values())))
+    renewer = rpc_conf(cluster).get(_RENEWER)
+    if not renewer:
+        raise InvalidInput(
+            f"{cluster.hadoop_conf_dir} has no {_RENEWER}: nobody could renew the tokens with which TaskManagers start"
+        )
+    return replace(client, renewer=renewer, jar=_JAR)
+
+
+def _submit(
+    submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+) -> SubmitOutcome:
+    identity = submission.launched_as
+    if identity is None:
+        return flink.submit(submission, cluster, ticket_cache, folder, timeout)
+    minted = mint(rpc_conf(cluster), cluster.default_fs, identity, rpc_conf(cluster).get(_RENEWER))
+    tokens = credentials_file((minted,))
+    outcome = flink.submit(submission, cluster, ticket_cache, folder, timeout, tokens)
+    return replace(outcome, tokens=(_launched(minted),))
+
+
+def _launched(token: FreshToken) -> LaunchToken:
+    read = token.read
+    return LaunchToken(token.kind, token.service, read.issued, read.max_date, read.renewer)

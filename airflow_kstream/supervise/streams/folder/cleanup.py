@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.streams.contract import cleaned_marker, generation_of_file, is_cleaned_marker
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.contract import (
+    claim_file,
+    claims,
+    cleaned_marker,
+    generation_of_file,
+    is_cleaned_marker,
+)
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.supervise.streams.folder.memory import forget_old_records
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -13,19 +21,36 @@ CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer, or
-    the stream is only watched.
+    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer.
 
     An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
     """
-    if not run.declared or run.spec.watch_only or (observation.claim and observation.claim.foreign):
+    if not run.declared or (observation.claim and observation.claim.foreign):
         return ()
     deleted = _clean_up_after_the_dead(run, observation)
+    if deleted:
+        # A generation has just ended: only then is there more to delete than before.
+        deleted += run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
     if observation.generation > CLAIMS_KEPT:
         forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
     forget_old_records(run.folder, observation.files)
     run.folder.forget_drafts(observation.files, observation.now)
     return deleted
+
+
+def _claims(run: StreamRun, observation: Observation) -> tuple[Claim, ...]:
+    """Return the newest claims, in descending order, as far as they can be read."""
+    numbers = [number for number in claims(observation.files) if number <= observation.generation]
+    found: list[Claim] = []
+    for number in reversed(numbers[-CLAIMS_KEPT:]):
+        try:
+            claim = run.folder.claim(observation.files & {claim_file(number)}, observation.claim)
+        except InvalidInput:
+            break
+        if claim is None:
+            break
+        found.append(claim)
+    return tuple(found)
 
 
 def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) -> None:

@@ -6,7 +6,7 @@ horizon, kills. CONTRIBUTING.md ("A new engine") says what to bring beside this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,10 @@ from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillne
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 
@@ -134,6 +136,16 @@ class Engine(Protocol):
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         """Tell what the next generation needs of the cluster: its queue, its containers and the files in HDFS."""
 
+    def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
+        """Return with which state the next generation begins; None if its job finds that itself.
+
+        The newest generation is dead. What it could still write of its checkpoints is closed before they are read, so
+        that nothing comes after what is returned. A person's word on the next generation's start wins.
+
+        Raises Conflict: with the way out, when the state that was reached is gone, or nobody said where a first
+        generation starts. Raises InvalidInput: when the person's word makes no sense for this engine.
+        """
+
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
@@ -175,12 +187,21 @@ class Engine(Protocol):
         it says no, or when the application survives all attempts: the caller then kills it, if it may.
         """
 
+    def orphans_live(self, cluster: Cluster, spec: StreamSpec) -> timedelta:
+        """Return for how long an application's other processes may go on once the leading one is gone."""
+
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         """Name the HDFS folders that an ended application may leave behind and that must be deleted."""
 
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         """Return the moment before which an open file below its outputs had to stop growing for the newest generation,
         which runs, to have given it up; None if that can't be told of any. May raise an error of ours.
+        """
+
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
+        """Delete what dead generations left that none goes back to any longer, and return the deleted folders.
+
+        `claims` are the newest ones, in descending order.
         """
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:

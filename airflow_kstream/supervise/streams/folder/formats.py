@@ -7,10 +7,11 @@ InvalidInput, and so affects its own stream alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,6 +26,7 @@ from airflow_kstream.model.streams.generation import (
     Claim,
     ClaimCredentials,
     ClaimFile,
+    ClaimStart,
     Desired,
     DesiredState,
     FailedSpec,
@@ -35,17 +37,22 @@ from airflow_kstream.model.streams.generation import (
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.persisted_spec import fingerprint, read_spec
+from airflow_kstream.model.streams.resume import ResumePoint, StartWord
 from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec, read, read_any, write
 
+T = TypeVar("T")
 # The first whose claims are believed by their authors. Earlier ones are refused.
 VERSION = 3
 # Of claims by their engine: a supervisor that knows Spark alone would submit Flink's stream as its own.
 CLAIM_VERSIONS = {EngineName.SPARK: VERSION, EngineName.FLINK: 4}
 # Built once: building takes a thousand times as long as reading.
 _ENDS = TypeAdapter(list[PastEnd])
-_FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
+_FAILED_SPEC: TypeAdapter[FailedSpec] = TypeAdapter(FailedSpec)
+_RESUME: TypeAdapter[ResumePoint] = TypeAdapter(ResumePoint)
+_START: TypeAdapter[StartWord] = TypeAdapter(StartWord)
 _NUMBER = TypeAdapter(int)
+_JOB = re.compile("[0-9a-f]{32}")
 # What lies beyond is not an honest writer's, and nobody could reckon with it.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=200 * 365)
@@ -66,7 +73,7 @@ class ClaimDraft:
     adopted_started: datetime | None = None
     adopted_job: str | None = None
     key: KeyVersion | None = None
-    instead_of: FailedSpec | None = None
+    start: ClaimStart = field(default_factory=ClaimStart)
 
 
 def written_claim(draft: ClaimDraft, by: str) -> str:
@@ -87,7 +94,8 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
             "adopted_job": draft.adopted_job,
             "key": _written_key(draft.key),
-            "instead_of": asdict(draft.instead_of) if draft.instead_of else None,
+            "instead_of": asdict(draft.start.instead_of) if draft.start.instead_of else None,
+            **({"resume": asdict(draft.start.resume)} if draft.start.resume else {}),
         },
         indent=1,
     )
@@ -118,10 +126,12 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
         adoption=Adoption(
             application=facts[Missing.ADOPTED] or None,
             started=_sane(_moment(fields.get("adopted_started"))),
-            job=_text(fields, "adopted_job") or None,
+            job=_job(fields),
         ),
         file=ClaimFile(missing=frozenset(fact for fact, value in facts.items() if value is None)),
-        instead_of=_failed_spec(fields.get("instead_of")),
+        start=ClaimStart(
+            _as_written(_FAILED_SPEC, fields.get("instead_of")), _as_written(_RESUME, fields.get("resume"))
+        ),
     )
 
 
@@ -148,10 +158,9 @@ def _of_another_version(fields: Mapping[str, Any], generation: int, claimed_at: 
 
 def written_desired(desired: Desired, by: str, nonce: str) -> str:
     """Return the text of a desired state; `nonce` distinguishes it from the same state by another writer."""
-    restart, reason = desired.restart_up_to, desired.reason
-    return write(
-        VERSION, {"state": desired.state, "restart_up_to": restart, "by": by, "reason": reason, "nonce": nonce}
-    )
+    said = {"state": desired.state, "restart_up_to": desired.restart_up_to, "by": by, "reason": desired.reason}
+    start = {"start": asdict(desired.start)} if desired.start else {}
+    return write(VERSION, {**said, **start, "nonce": nonce})
 
 
 def read_desired(text: str, order: OrderFile) -> Desired:
@@ -164,7 +173,8 @@ def read_desired(text: str, order: OrderFile) -> Desired:
         allowed = ", ".join(DesiredState)
         raise InvalidInput(f"its state or restart_up_to can't be read; a state is one of {allowed}") from None
     by, reason = _text(fields, "by"), _text(fields, "reason")
-    return Desired(state, restart, by, order.at, reason, order.author, order.number)
+    start = _as_written(_START, fields.get("start"))
+    return Desired(state, restart, by, order.at, reason, order.author, order.number, start)
 
 
 def written_freeze(until: datetime, by: str, reason: str, nonce: str) -> str:
@@ -301,6 +311,12 @@ def _adopted(fields: Mapping[str, Any]) -> str:
     return application or ""
 
 
+def _job(fields: Mapping[str, Any]) -> str | None:
+    """Read the id of an adopted job, which becomes part of a path."""
+    job = _text(fields, "adopted_job")
+    return job if _JOB.fullmatch(job) else None
+
+
 def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
     key = fields["key"]
     if key is None:
@@ -315,10 +331,10 @@ def _written_key(key: KeyVersion | None) -> dict[str, Any] | None:
     return {"kvno": key.kvno, "fingerprint": key.fingerprint, "stamped": stamped}
 
 
-def _failed_spec(value: object) -> FailedSpec | None:
+def _as_written(kind: TypeAdapter[T], value: object) -> T | None:
     """Read it as far as it is there."""
     try:
-        return _FAILED_SPEC.validate_python(value)
+        return kind.validate_python(value)
     except ValidationError:
         return None
 

@@ -92,7 +92,12 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         applications=applications,
         checkpoints=run.engine.progress(session, spec, newest),
         freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(listing),
-        yarn=YarnLook(strangers, _our_names(session), running[-1].lifetime_left if running else None),
+        yarn=YarnLook(
+            strangers,
+            _our_names(session),
+            running[-1].lifetime_left if running else None,
+            orphans_live=run.engine.orphans_live(run.cluster, submitted),
+        ),
         credentials=CredentialLook(
             key_at_hand(spec, claim, run.cluster),
             # The submitted spec counts, not the one declared now.

@@ -11,13 +11,16 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.contract import newest_claim, newest_trace
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.resume import NOTHING, StartWord
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.freeze import ends_held, left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import named_state
 from airflow_kstream.supervise.streams.folder.registry import require_known
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -26,23 +29,37 @@ from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.look.watch import Watch
 
 
-def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
-    """Write the desired state. A requested restart stays requested.
+def set_desired(run: StreamRun, state: DesiredState, reason: str, start: StartWord | None = None) -> None:
+    """Write the desired state. A requested restart stays requested; what was said of a start before is taken back."""
+    run.folder.change_desired(lambda current: replace(current, state=state, reason=reason, start=start))
 
-    Raises InvalidInput: when nothing acts on such a stream, so that an order would be obeyed by nobody.
+
+def start_from(
+    run: StreamRun, reason: str, *, path: str = "", fresh: bool = False, drops_unmapped: bool = False
+) -> None:
+    """Write that it is to run, and where its next generation starts: a word for that generation alone.
+
+    Raises Conflict: when an application of it lives, whose successor would begin there some day. Raises InvalidInput:
+    when a start is both fresh and from a state, or as `named_state`.
     """
-    _require_acted_upon(run.spec, f"say that {run.spec.name} is to be {state}")
-    run.folder.change_desired(lambda current: replace(current, state=state, reason=reason))
+    tried = f"start {run.spec.name}"
+    if path and fresh:
+        raise InvalidInput("a start is fresh, or from a state; allowed is one of them", tried=tried)
+    if alive := [app.id for app in run.session.yarn.applications(run.id.tag) if app.alive]:
+        raise Conflict(f"{', '.join(alive)} runs: stop the stream first", tried=tried)
+    state = named_state(run.session, path) if path else NOTHING
+    names = run.folder.names()
+    number = max(newest_claim(names), newest_trace(names)) + 1
+    set_desired(run, DesiredState.RUNNING, reason, StartWord(number, state.path, state.number, fresh, drops_unmapped))
 
 
 def request_restart(run: StreamRun, reason: str) -> int:
     """Request that the current generation be replaced, and return its number. Two requests restart it once.
 
     Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run, also when
-    somebody changes it at the same moment: a held stream stays held. Raises InvalidInput: as `set_desired`.
+    somebody changes it at the same moment: a held stream stays held.
     """
     name, tried = run.spec.name, f"request a restart of {run.spec.name}"
-    _require_acted_upon(run.spec, tried)
     claim = run.folder.claim(run.folder.names())
     if claim is None:
         raise NotFound("it was never submitted", tried=tried)
@@ -55,11 +72,6 @@ def request_restart(run: StreamRun, reason: str) -> int:
 
     run.folder.change_desired(restarting)
     return claim.generation
-
-
-def _require_acted_upon(spec: StreamSpec, tried: str) -> None:
-    if spec.watch_only:
-        raise InvalidInput(f"{spec.watch_only}; its job goes on untouched", tried=tried)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.supervise.streams.restart.token_pushes import ways_in_clear
 
 _NEXT, _NONCE = 0, "NONCE"
-_PRIVATELY = "through a private properties file, in no argv"
+_PRIVATELY = "through a private file, in no argv"
 
 
 def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
@@ -105,6 +105,8 @@ def _errors(run: StreamRun, observation: Observation, *, needs_all: bool) -> Ite
 def _parts(plan: Submission) -> Iterator[tuple[str, Origin]]:
     for key, value in sorted(plan.secret_conf.items(), key=itemgetter(0)):
         yield f"{key}={MASK}", _hidden(value)
+    for key, setting in sorted(plan.settings.items(), key=itemgetter(0)):
+        yield f"{key}: {setting.value}", setting.origin
     for argument in plan.arguments:
         yield shlex.join(argument.words), argument.origin
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.waiting import until
-from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import (
     Conflict,
@@ -27,10 +27,11 @@ from airflow_kstream.model.errors import (
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.secrets import Value
-from airflow_kstream.model.streams.contract import fence_name
-from airflow_kstream.model.streams.generation import Claim, DesiredState
+from airflow_kstream.model.streams.contract import fence_name, stopped_marker
+from airflow_kstream.model.streams.generation import Claim, ClaimStart, DesiredState, Position
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Submit
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.horizon.rotation import keytab_of
@@ -86,8 +87,8 @@ def require_client(run: StreamRun) -> Submission:
     return _planned(run, generation=0, nonce="preflight")
 
 
-def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
-    plan = run.engine.submission(SubmissionOrder(run.cluster, run.spec, generation, nonce))
+def _planned(run: StreamRun, generation: int, nonce: str, resume: ResumePoint | None = None) -> Submission:
+    plan = run.engine.submission(SubmissionOrder(run.cluster, run.spec, generation, nonce, resume))
     if plan.obstacle:
         raise InvalidInput(plan.obstacle, tried=f"submit {run.spec.name}")
     return plan
@@ -174,8 +175,9 @@ class Submitter:
             if orders_changed(self.subject, observation) or self.subject.folder.repeat_former(observation.desired):
                 return
             take_ownership_before_claim(subject, observation, step.why, self.story.record)
+            resume = subject.engine.resume(subject.session, subject.spec, observation)
             try:
-                claim = self._claim(subject, observation, step)
+                claim = self._claim(subject, observation, step, resume)
             except Conflict as lost:
                 self.story.tell(f"{lost.message}: checking again")
                 return
@@ -231,17 +233,17 @@ class Submitter:
             return self.subject, replace(step, why=why, former=None)
         return former, step
 
-    def _claim(self, subject: StreamRun, observation: Observation, step: Submit) -> Claim:
+    def _claim(self, subject: StreamRun, observation: Observation, step: Submit, resume: ResumePoint | None) -> Claim:
         """Claim the step's generation. Raises Conflict: when another supervisor was quicker."""
         draft = ClaimDraft(
             generation=step.generation,
             nonce=new_nonce(),
             spec=subject.spec,
             lifetimes=learn_lifetimes(subject.session.hdfs, subject.session.identity),
-            positions={point.path: point.position for point in observation.checkpoints},
+            positions=_positions(observation, resume),
             reason=step.why,
             key=_key_of(subject),
-            instead_of=step.former.instead_of if step.former else None,
+            start=ClaimStart(step.former.instead_of if step.former else None, resume),
         )
         self.unsubmitted[draft.nonce] = step.generation
         try:
@@ -260,7 +262,9 @@ class Submitter:
         check_ownership_before_submission(subject, claim)
         self.unsubmitted.pop(claim.nonce, None)
         try:
-            plan = replace(_planned(subject, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
+            plan = replace(
+                _planned(subject, claim.generation, claim.nonce, claim.start.resume), secret_conf=ready.secret_conf
+            )
             timeout, began = subject.spec.submit.timeout, time.monotonic()
             outcome = subject.engine.submit(plan, subject.cluster, ready.ticket_cache, ready.folder, timeout)
         except KstreamError:
@@ -288,6 +292,9 @@ class Submitter:
             if run.take_fence(claim.fence):
                 self._kill_a_late_arrival(claim)
         del self.outcomes[claim.nonce]
+        if application and outcome.withdrawn and application.state is not ApplicationState.RUNNING:
+            self._withdrawn(claim, application)
+            return
         if application is None:
             raise SubmissionFailed(
                 f"it {_ending(run, outcome)} and left no application tagged {run.id.generation_tag(number)}; "
@@ -297,6 +304,22 @@ class Submitter:
             )
         keep_tokens(run.folder, claim, outcome.tokens)
         self.story.record(f"submitted generation {number} as {application.id}", claim.reason, submitted=number)
+
+    def _withdrawn(self, claim: Claim, application: Application) -> None:
+        """Record that a generation never came to run: its queue had no room. Its successor waits there next.
+
+        The marker makes it a planned end, which is not a failure of the stream's, whatever became of the application.
+        One that never had a container needs no proof of its death.
+        """
+        run, within = self.subject, format_duration(self.subject.spec.submit.timeout)
+        why = f"its queue had no room for {application.id} within {within}"
+        run.folder.ask_to_stop(claim.generation, why)
+        if application.alive and not run.is_frozen():
+            application = run.session.yarn.kill(application.id, f"kstream: {why}", run.spec.stop.kill_wait)
+        # YARN shows its owner when it began, and the log of its first container as soon as there is one.
+        if not application.alive and application.started and not application.logs_url:
+            run.folder.mark(stopped_marker(claim.generation))
+        self.story.record(f"withdrew generation {claim.generation}", why)
 
     def _kill_a_late_arrival(self, claim: Claim) -> None:
         """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
@@ -334,6 +357,13 @@ def orders_changed(subject: StreamRun, observation: Observation) -> bool:
         return True
     order = folder.newest_order(folder.authored(), listing)
     return (order.number if order else 0) != observation.desired.number
+
+
+def _positions(observation: Observation, resume: ResumePoint | None) -> dict[str, Position]:
+    """Return the positions from which the next generation goes on: a person may have named an older state."""
+    if resume is None:
+        return {point.path: point.position for point in observation.checkpoints}
+    return {point.path: Position(None, resume.number, resume.number) for point in observation.checkpoints}
 
 
 def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from airflow_kstream.clients import spark
+from airflow_kstream.clients.client_process import added_variables, check_conf_folder, check_secret_environment
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
 from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.clients.waiting import until
@@ -29,10 +30,12 @@ from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
 from airflow_kstream.model.streams.deploy import Deploy
-from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -171,8 +174,8 @@ class SparkEngine:
         return self._submission(order, known_installation)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
-        spark.check_conf_folder(cluster)
-        spark.check_secret_environment(cluster, _secret_variables(cluster, spec))
+        check_conf_folder(cluster)
+        check_secret_environment(cluster, _secret_variables(cluster, spec))
         self._check_staging(cluster, spec)
         for path in _local_files(spec):
             if not Path(path).exists():
@@ -183,6 +186,16 @@ class SparkEngine:
         defaults = client_defaults(client.installation)
         setting = layered_setting(spec.plain_conf, cluster.spark_conf, default=lambda key: defaults.get(key, ""))
         return spark_needs(spec, setting, client.queue, cluster.default_fs)
+
+    def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
+        """Return None: a query finds its batch in its checkpoint."""
+        if observation.start_word:
+            raise InvalidInput(
+                f"a Spark stream goes on where its checkpoint stands: run `kstream streams start {spec.name}` without "
+                "--resume, --fresh and --allow-non-restored-state",
+                tried=f"start {spec.name}",
+            )
+        return None
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
@@ -230,6 +243,10 @@ class SparkEngine:
                 return StopResult(ended, "SIGTERM ended its driver")
         return None
 
+    def orphans_live(self, cluster: Cluster, spec: StreamSpec) -> timedelta:
+        """Return nothing beside `stop.silence`: executors exit when they lose their driver."""
+        return timedelta()
+
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         """Name the staging folder, which holds a copy of the keytab: the 250 ms that YARN leaves between SIGTERM and
         SIGKILL are too short for Spark to delete it (SPARK-17340)."""
@@ -244,6 +261,10 @@ class SparkEngine:
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         """Return None: which files a job writes is not declared."""
         return None
+
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
+        """Delete nothing: a checkpoint is one for all generations."""
+        return ()
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(cluster.spark_conf, spec.plain_conf)
@@ -304,7 +325,7 @@ class SparkEngine:
             binary = spark.find_spark_submit(named)
         except InvalidInput as error:
             return replace(self._defaults, binary=named), f"this host has no Spark client: {error.message}"
-        return replace(self._defaults, binary=binary, installation=look(binary, spark.added_variables(cluster))), ""
+        return replace(self._defaults, binary=binary, installation=look(binary, added_variables(cluster))), ""
 
     @cached_property
     def _defaults(self) -> SparkDefaults:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState, Containers, NodeReport, NodeVerdict
-from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import Looks
@@ -58,7 +58,7 @@ def test_when_every_container_is_complete_nothing_waits_after_long_batches() -> 
 
 def test_the_drivers_own_word_is_enough() -> None:
     seen = ended(containers(NodeVerdict.UNREACHABLE), None, stopped_marker(1))
-    assert verdict(seen) == Dead("its driver stopped all its queries")
+    assert verdict(seen) == Dead("it stopped before its end, and told so")
 
 
 def test_one_whose_claim_was_removed_is_not_believed_to_have_done_nothing() -> None:
@@ -148,3 +148,10 @@ def test_a_source_that_often_pauses_needs_as_long_a_silence() -> None:
         at += 20 * MINUTE if batch % 5 == 0 else SECOND
         times[batch] = at
     assert silence_needed(POLICY, (Checkpoint(CHECKPOINT, "q", times, times),)) == 20 * MINUTE
+
+
+@pytest.mark.parametrize(("limit", "minutes"), [(5 * MINUTE, 10), (SECOND, 0.5), (timedelta(hours=1), 30)])
+def test_checkpoints_by_the_clock_are_silent_for_twice_their_limit(limit: timedelta, minutes: float) -> None:
+    """One of them is there after a death, and tells no interval."""
+    point = replace(batches(MINUTE, SECOND, 1), clock=Clockwork("checkpoint", "TaskManager", limit))
+    assert silence_needed(POLICY, (point,)) == minutes * MINUTE

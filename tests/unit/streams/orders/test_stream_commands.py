@@ -15,18 +15,21 @@ import yaml
 from airflow_kstream.cli import main, stream_options, stream_status
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.authors import ALL_STREAMS
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
+from airflow_kstream.model.streams.resume import StartWord
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
+from tests.simulated.flink import metadata
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
 
 # The stream of the fake engine, whose declaration says that nothing acts on it.
-WATCHED = FlinkStreamSpec("orders", SPEC.credentials, "hdfs:///apps/orders.jar", SPEC.checkpoints)
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 NEVER = "--never-submitted"
 HORIZON = (
@@ -612,37 +615,48 @@ def test_a_name_that_no_stream_has_is_not_watched(kstream: CommandLine) -> None:
     assert "did you mean orders?" in " ".join(lines)
 
 
+def start_word(kstream: CommandLine) -> StartWord | None:
+    return observe(kstream.life.run).desired.start
+
+
+def test_a_person_says_with_the_order_where_the_next_generation_starts(kstream: CommandLine) -> None:
+    code, lines = kstream.run("start", "--fresh")
+    assert (code, "runs: stop the stream first" in " ".join(lines)) == (1, True)
+    kstream.run("stop")
+    assert kstream.run("start", "--fresh", "--allow-non-restored-state")[0] == 0
+    assert start_word(kstream) == StartWord(2, fresh=True, drops_unmapped=True)
+    kstream.life.hdfs.write("/saved/_metadata", metadata(7))
+    assert kstream.run("start", "--resume", "hdfs://simulated/saved")[0] == 0
+    assert start_word(kstream) == StartWord(2, "/saved", 7)
+    assert kstream.run("start")[0] == 0
+    assert start_word(kstream) is None
+
+
 @pytest.mark.parametrize(
-    "order", [("stop",), ("hold",), ("start",), ("start", "--now"), ("restart",), ("restart", "--now")]
+    ("options", "why"),
+    [
+        (("--resume", "/nowhere"), "/nowhere has no _metadata"),
+        (("--resume", "hdfs://elsewhere/saved"), "is not on hdfs://simulated"),
+        (("--resume", "/saved", "--fresh"), "allowed is one of them"),
+    ],
 )
-def test_an_order_on_a_stream_that_is_only_watched_is_refused_by_name(
-    at_first: CommandLine, tmp_path: Path, order: tuple[str, ...]
+def test_a_start_that_makes_no_sense_is_refused_and_ordered_by_nobody(
+    at_first: CommandLine, options: tuple[str, ...], why: str
 ) -> None:
-    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
-    job = at_first.life.yarn.start(frozenset())
-    assert at_first.run("adopt", str(file), "--application-id", job.id, name="")[0] == 0
-    before = dict(at_first.life.hdfs.files)
-    code, lines = at_first.run(*order)
-    assert (code, WATCHED.watch_only in " ".join(lines)) == (2, True)
-    assert at_first.life.hdfs.files == before
-    assert at_first.generations == [True]
+    code, lines = at_first.run("start", "--never-submitted", *options)
+    assert (code, why in " ".join(lines)) == (2, True)
+    assert start_word(at_first) is None
 
 
-def test_a_reconcile_of_what_is_only_watched_submits_nothing_and_says_why(
-    at_first: CommandLine, tmp_path: Path
-) -> None:
-    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
-    for more in ((), ("--dry-run",)):
-        code, lines = at_first.run("reconcile", str(file), *more, name="")
-        assert (code != 0, WATCHED.watch_only in " ".join(lines)) == (True, True)
-    assert at_first.generations == []
+def test_the_first_word_on_a_stream_can_be_how_it_starts(at_first: CommandLine) -> None:
+    assert at_first.run("start", "--never-submitted", "--fresh")[0] == 0
+    assert start_word(at_first) == StartWord(1, fresh=True)
 
 
-def test_what_an_ended_job_that_was_only_watched_left_stays(at_first: CommandLine, tmp_path: Path) -> None:
-    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
-    job = at_first.life.yarn.start(frozenset())
-    at_first.life.hdfs.write(left := f"/tmp/fake/{job.id}/job.graph", "somebody's")
-    at_first.run("adopt", str(file), "--application-id", job.id, name="")
-    at_first.life.yarn.end(job.id)
-    at_first.run("reconcile", str(file), name="")
-    assert left in at_first.life.hdfs.files
+def test_a_spark_stream_takes_no_word_on_its_start(kstream: CommandLine) -> None:
+    kstream.run("stop")
+    kstream.run("start", "--fresh")
+    with pytest.raises(InvalidInput, match="goes on where its checkpoint stands"):
+        SparkEngine().resume(kstream.life.run.session, SPEC, observe(kstream.life.run))
+    kstream.run("start")
+    assert SparkEngine().resume(kstream.life.run.session, SPEC, observe(kstream.life.run)) is None

@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import RestartAborted, Unavailable
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.deploy import Deploy
-from airflow_kstream.model.streams.generation import DesiredState, FailedSpec, Missing, Position
+from airflow_kstream.model.streams.generation import ClaimStart, DesiredState, FailedSpec, Missing, Position
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
@@ -302,7 +302,7 @@ def test_a_person_who_changed_back_and_forth_is_no_duel(stream: Changing) -> Non
 class TestTheClaim:
     def test_tells_every_later_supervisor(self) -> None:
         failed = FailedSpec("2:abc", 7)
-        text = written_claim(ClaimDraft(8, "n", TICKET_SPEC, WEEK, {}, "why", instead_of=failed), "ann@host")
+        text = written_claim(ClaimDraft(8, "n", TICKET_SPEC, WEEK, {}, "why", start=ClaimStart(failed)), "ann@host")
         assert read_claim(text, 8, START).instead_of == failed
 
     @pytest.mark.parametrize("damaged", ["{}", "7", '"x"', '{"fingerprint": 1}', "[]"])

@@ -339,4 +339,6 @@ class TestProofOfDeath:
         yarn.nodemanager_answers = False
         assert isinstance(at_once(yarn), Wait)
         yarn.files.add(stopped_marker(1))
-        assert at_once(yarn) == Submit(2, "generation 1 was stopped to be followed; its driver stopped all its queries")
+        assert at_once(yarn) == Submit(
+            2, "generation 1 was stopped to be followed; it stopped before its end, and told so"
+        )

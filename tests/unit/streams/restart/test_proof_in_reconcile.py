@@ -54,7 +54,7 @@ def test_the_drivers_word_costs_no_wait_and_is_named(life: Life) -> None:
     before = life.clock.ahead
     report = life.begin()
     assert life.clock.ahead - before <= SPEC.failure.backoff, "the pause after an end that nobody planned"
-    assert "its driver stopped all its queries" in reason(report, "claimed generation 2")
+    assert "it stopped before its end, and told so" in reason(report, "claimed generation 2")
 
 
 def test_a_lost_checkpoint_is_refused_until_a_person_accepts_it_as_it_is(life: Life) -> None:

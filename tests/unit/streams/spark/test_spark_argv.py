@@ -9,12 +9,11 @@ import pytest
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.stream import KeytabCredentials, TicketCredentials
-from airflow_kstream.model.streams.submission import Origin, SparkDefaults
+from airflow_kstream.model.streams.submission import Origin, SparkDefaults, layered
 from airflow_kstream.policy.streams.spark.spark_argv import (
     SparkJob,
     client_settings,
     environment_settings,
-    layered,
     spark_argv,
 )
 

@@ -1,0 +1,72 @@
+"""What a Flink application needs of the cluster: lower bounds, from the settings that decide it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from math import ceil
+
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.queue import Needs, Size
+from airflow_kstream.model.streams.flink_conf import JOB_MANAGER, PARALLELISM, QUEUE, SLOTS, TASK_MANAGER
+from airflow_kstream.model.streams.stream import FlinkStreamSpec
+from airflow_kstream.policy.streams.flink.flink_submission import on_hdfs
+
+# Flink's own words for units of memory (MemorySize), and YARN's default for one container.
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:b|i?bytes?|ibibytes?)?", re.IGNORECASE)
+_MIB = {"": 1 / 1024**2, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
+_DURATION = re.compile(r"(\d{1,12})\s*([a-z]*)")
+_UNITS = {
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), timedelta(minutes=1)),
+    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
+    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
+}
+
+
+def flink_needs(cluster: Cluster, spec: FlinkStreamSpec, *, stops_itself: bool) -> Needs:
+    """Return the needs of the next generation: with fewer slots than its parallelism, no task of it runs."""
+    deploy, conf = spec.deploy, {**cluster.flink_conf, **spec.plain_conf}
+    queue = deploy.queue or conf.get(QUEUE, "")
+    job_manager = Size(_mib(deploy.jobmanager_memory or conf.get(JOB_MANAGER, "")))
+    task_manager = Size(_mib(deploy.taskmanager_memory or conf.get(TASK_MANAGER, "")))
+    number = ceil(_number(deploy.parallelism, conf, PARALLELISM) / _number(deploy.slots, conf, SLOTS))
+    workers = {f"TaskManager {each}" if number > 1 else "TaskManager": task_manager for each in range(1, number + 1)}
+    return Needs(
+        queue=queue or "default",
+        declared=bool(queue),
+        containers={"JobManager": job_manager, **workers},
+        files=tuple(
+            _on(cluster.default_fs, (spec.application, *deploy.shipped, *on_hdfs(deploy.lib_dirs, cluster.default_fs)))
+        ),
+        stops_itself=stops_itself,
+    )
+
+
+def heartbeat_timeout(conf: Mapping[str, str]) -> timedelta:
+    """Return how long a TaskManager goes on without its JobManager: 50 s by Flink's default (heartbeat.timeout)."""
+    return flink_duration(conf.get("heartbeat.timeout", "")) or timedelta(seconds=50)
+
+
+def flink_duration(text: str) -> timedelta | None:
+    """Read a duration as Flink writes it (TimeUtils): `50 s`, `1min`, or milliseconds without a unit; None if it is
+    none."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    return int(match[1]) * _UNITS[match[2]] if match and match[2] in _UNITS else None
+
+
+def _number(declared: int | None, conf: Mapping[str, str], key: str) -> int:
+    told = conf.get(key, "1")
+    return declared or (int(told) if told.isdecimal() and int(told) else 1)
+
+
+def _mib(text: str) -> int | None:
+    match = _SIZE.fullmatch(text.strip())
+    return int(int(match[1]) * _MIB[match[2].lower()]) if match else None
+
+
+def _on(default_fs: str, names: tuple[str, ...]) -> Iterator[str]:
+    ours = (f"{default_fs.rstrip('/')}/", "hdfs:///")
+    yield from (name for name in names if name.startswith(ours))

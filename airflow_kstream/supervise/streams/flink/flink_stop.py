@@ -1,0 +1,142 @@
+"""Stopping a Flink job with a savepoint, by its marker or on its JobManager's port; and what may not be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal
+
+from airflow_kstream.clients.flink_pages import FlinkPages
+from airflow_kstream.clients.flink_rest import stop_with_savepoint
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.streams.contract import started_marker, stopped_marker
+from airflow_kstream.model.streams.flink_contract import StopState, read_resume, resume_file
+from airflow_kstream.model.streams.flink_job import job_of
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.stream import FlinkStreamSpec
+from airflow_kstream.policy.streams.flink.flink_submission import savepoints_folder
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.resume_points import newest_savepoint
+from airflow_kstream.supervise.streams.folder.engine import StopResult
+from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+# In seconds: all questions about one job.
+_PAGES = 20.0
+
+
+@dataclass(frozen=True)
+class FlinkStop:
+    """The stop of one generation. What proves it is the savepoint on HDFS, below a folder that this job alone has.
+
+    Whatever is lost on the way, an answer or this process, the next one finds the savepoint there.
+    """
+
+    session: ClusterSession
+    spec: FlinkStreamSpec
+    step: Stop
+    may_go_on: Callable[[], bool]
+
+    def run(self) -> StopResult | None:
+        """Return the ended application; None if it is to be killed: its successor begins with its newest checkpoint.
+
+        Raises Conflict: when it is left running, because its checkpoints would end with it.
+        """
+        claim = self._folder.claim_of(self.step.generation)
+        job = job_of(self._stream, claim)
+        if job is None:
+            raise self._left("the claim does not tell the job")
+        survives = claim.submitted_by_us or self._checkpoints_survive(job)
+        why: list[str] = []
+        for means in (self._by_marker, self._by_port):
+            if not self.may_go_on():
+                return None
+            try:
+                if ended := means(job):
+                    return self._ended(job, ended)
+            except KstreamError as error:
+                why.append(error.without_advice)
+        if not survives:
+            raise self._left("; ".join(why) or "nothing can stop it with a savepoint")
+        return None
+
+    def _left(self, why: str) -> Conflict:
+        return Conflict(
+            f"its checkpoints end with it, or nobody tells that they don't, and no savepoint was made: {why}. It is "
+            "left running",
+            tried=f"stop {self.step.application}",
+        )
+
+    @property
+    def _stream(self) -> StreamId:
+        return StreamId(self.spec.name, self.session.cluster.state_dir)
+
+    @property
+    def _folder(self) -> StreamFolder:
+        return StreamFolder(self.session, self._stream)
+
+    def _checkpoints_survive(self, job: str) -> bool:
+        try:
+            with closing(self._pages()) as pages:
+                return pages.checkpointing(job).survives
+        except KstreamError:
+            return False
+
+    def _by_marker(self, job: str) -> Application | None:
+        """Wait for the jar in the JobManager, which obeys the marker that already stands there."""
+        names = self._folder.names()
+        if started_marker(self.step.generation) not in names:
+            return None
+        ended = until(self._ended_or_failed, self.spec.watch.look_every, self.spec.stop.marker_grace)
+        return ended or None
+
+    def _ended_or_failed(self) -> Application | Literal[False] | None:
+        """Return the application once it has ended, False once its jar says that the stop failed."""
+        app = self.session.yarn.application(self.step.application)
+        if not app.alive:
+            return app
+        return False if self._answer() is StopState.FAILED else None
+
+    def _answer(self) -> StopState | None:
+        """Return what the jar says of the stop, None if it said nothing."""
+        name = resume_file(self.step.generation)
+        if name not in self._folder.names():
+            return None
+        return read_resume(self._folder.text(name), self.step.generation).state
+
+    def _by_port(self, job: str) -> Application | None:
+        app = self.session.yarn.application(self.step.application)
+        if not app.alive:
+            return app
+        if not self.spec.deploy.rest_ports or not app.leader:
+            return None
+        if self._answer() is StopState.ASKED:
+            raise Unavailable("a savepoint is still being made for its marker", tried=f"stop {app.id}")
+        stop_with_savepoint(app.leader, job, dict(self._terms(job)))
+        return until(self._gone, self.spec.watch.look_every, self.spec.stop.marker_grace)
+
+    def _terms(self, job: str) -> Iterator[tuple[str, object]]:
+        yield "targetDirectory", self.session.cluster.default_fs.rstrip("/") + savepoints_folder(self.spec, job)
+        yield "drain", False
+        yield "formatType", self.spec.savepoints.format.name
+        # The job's own, so that it is begun once, however often it is sent.
+        yield "triggerId", job
+
+    def _gone(self) -> Application | None:
+        app = self.session.yarn.application(self.step.application)
+        return None if app.alive else app
+
+    def _ended(self, job: str, app: Application) -> StopResult:
+        """Say what ended it. That it left a savepoint, after which nothing of it writes, is marked for everybody."""
+        made = newest_savepoint(self.session.hdfs, self.spec, job, {self.session.state.user, app.user})
+        if made is None or not app.succeeded:
+            return StopResult(app, "it ended by itself")
+        self._folder.mark(stopped_marker(self.step.generation))
+        return StopResult(app, f"it stopped with savepoint {made.path}")
+
+    def _pages(self) -> FlinkPages:
+        yarn, app = self.session.yarn, self.step.application
+        return FlinkPages(yarn.active(), app, self.session.identity, self.session.cluster.tls, _PAGES)

@@ -1,0 +1,136 @@
+"""The checkpoints and savepoints of a Flink job on HDFS: which are complete, and how a dead job is kept from more."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Collection
+from contextlib import suppress
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.hdfs_path import path_in
+from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, job_of
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.resume import ResumePoint
+from airflow_kstream.model.streams.stream import FlinkStreamSpec
+from airflow_kstream.policy.streams.flink.flink_submission import checkpoints_folder, savepoints_folder
+from airflow_kstream.policy.streams.flink.resume import gone, resume_point
+from airflow_kstream.supervise.clusters.session import ClusterSession
+
+METADATA = "_metadata"
+_CHECKPOINT = re.compile(r"chk-(\d{1,18})")
+# Checkpoints.storeCheckpointMetadata: a magic number, the format's version, and the checkpoint's number (since 1.3).
+_HEAD = struct.Struct(">IiQ")
+_MAGIC = 0x4960672D
+# Those who may write there write nothing more; everybody may read it.
+_CLOSED, _OPEN = "555", "755"
+
+
+def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
+    """Return where the next generation begins, with the checkpoints of the newest one closed.
+
+    Raises Conflict: as `resume_point`, and when what that names is gone.
+    """
+    claim, left = observation.claim, tuple[FlinkCheckpoint, ...]()
+    job = job_of(observation.stream, claim) if claim else None
+    # What it ran with counts, and not what is declared now.
+    if claim and job and isinstance(claim.spec, FlinkStreamSpec):
+        close(session.hdfs, checkpoints_folder(claim.spec, job))
+        # What a stranger put there is no state of this job's.
+        ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
+        left = points_of(session.hdfs, claim.spec, job, ours)
+    point = resume_point(observation, left)
+    if not point.fresh:
+        try:
+            number(session.hdfs, point.path)
+        except NotFound as missing:
+            raise gone(observation, point, "it is gone") from missing
+        except InvalidInput as error:
+            raise gone(observation, point, error.message) from error
+    return point
+
+
+def read_point(session: ClusterSession, path: str) -> ResumePoint:
+    """Return the state that a person names. Raises InvalidInput: when no job can begin with it. Raises Denied: when it
+    can't be read."""
+    plain, tried, ours = path_in(path), f"look at {path}", session.cluster.default_fs.rstrip("/")
+    if plain is None or (path.startswith("hdfs://") and not path.startswith((f"{ours}/", "hdfs:///"))):
+        raise InvalidInput(f"{path} is not on {ours}, where its checkpoints are", tried=tried)
+    try:
+        return ResumePoint(plain, number(session.hdfs, plain))
+    except NotFound:
+        raise InvalidInput(f"{plain} has no {METADATA}: it is not a complete savepoint", tried=tried) from None
+
+
+def close(hdfs: Hdfs, folder: str) -> None:
+    """Keep a job, if anything of it still lives, from completing another checkpoint, and its sinks from committing.
+
+    Each checkpoint makes a folder of its own. Those that it had made before, and that are not complete, are closed
+    after that: what is complete by then is complete for good.
+    """
+    with suppress(NotFound):
+        hdfs.change_mode(folder, _CLOSED)
+    for name in _checkpoints(hdfs, folder).values():
+        if METADATA not in hdfs.names(f"{folder}/{name}"):
+            with suppress(NotFound):
+                hdfs.change_mode(f"{folder}/{name}", _CLOSED)
+
+
+def points_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
+    """Return the complete checkpoints and savepoints of a job that one of these users owns."""
+    return (*checkpoints_of(hdfs, spec, job, owners), *savepoints_of(hdfs, spec, job, owners))
+
+
+def newest_savepoint(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> FlinkCheckpoint | None:
+    """Return the newest complete savepoint of a job that one of these users owns, None if there is none."""
+    return max(savepoints_of(hdfs, spec, job, owners), key=lambda point: point.number, default=None)
+
+
+def checkpoints_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
+    """Return the complete checkpoints of a job."""
+    folder, found = checkpoints_folder(spec, job), list[FlinkCheckpoint]()
+    for each, name in _checkpoints(hdfs, folder).items():
+        # Those that are made, and those that are removed as we look, have none.
+        with suppress(NotFound):
+            file = hdfs.status(f"{folder}/{name}/{METADATA}")
+            if file.length and file.owner in owners:
+                found.append(FlinkCheckpoint(each, file.modified, f"{folder}/{name}", is_savepoint=False))
+    return tuple(found)
+
+
+def savepoints_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
+    """Return the complete savepoints of a job, in the folder that it alone has."""
+    folder, found = savepoints_folder(spec, job), list[FlinkCheckpoint]()
+    for entry in hdfs.list(folder):
+        # One that is being made has no head yet.
+        with suppress(NotFound, InvalidInput):
+            path = f"{folder}/{entry.name}"
+            file = hdfs.status(f"{path}/{METADATA}")
+            if file.owner in owners:
+                found.append(FlinkCheckpoint(number(hdfs, path), file.modified, path, is_savepoint=True))
+    return tuple(found)
+
+
+def remove(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> tuple[str, ...]:
+    """Delete the checkpoints and savepoints of a dead job, and return the folders that were there."""
+    closed = checkpoints_folder(spec, job)
+    for path in (closed, *(f"{closed}/{name}" for name in _checkpoints(hdfs, closed).values())):
+        with suppress(NotFound):
+            hdfs.change_mode(path, _OPEN)
+    return tuple(path for path in (closed, savepoints_folder(spec, job)) if hdfs.delete(path, recursive=True))
+
+
+def number(hdfs: Hdfs, path: str) -> int:
+    """Return the number of a savepoint or checkpoint. Raises NotFound: when there is none. Raises InvalidInput: when it
+    is not complete."""
+    head = hdfs.read_part(f"{path}/{METADATA}", 0, _HEAD.size)
+    if len(head) < _HEAD.size or _HEAD.unpack(head)[0] != _MAGIC:
+        raise InvalidInput(f"{path}/{METADATA} is none of Flink's", tried=f"look at {path}")
+    return int(_HEAD.unpack(head)[2])
+
+
+def _checkpoints(hdfs: Hdfs, folder: str) -> dict[int, str]:
+    """Return the names of the folders of checkpoints, complete or not, by their numbers."""
+    matches = map(_CHECKPOINT.fullmatch, sorted(hdfs.names(folder)))
+    return {int(match[1]): match[0] for match in matches if match}

@@ -1,0 +1,166 @@
+"""A stop with savepoint on a JobManager's port, and what is not killed where none can be made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+
+import pytest
+
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.errors import Conflict
+from airflow_kstream.model.streams.contract import started_marker, stopped_marker
+from airflow_kstream.model.streams.deploy import FlinkDeploy
+from airflow_kstream.model.streams.flink_contract import resume_file
+from airflow_kstream.model.streams.resume import ResumePoint
+from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.orders.desired import start_from
+from tests.simulated.flink import FLINK_SPEC, FlinkLife
+from tests.simulated.life import Life
+from tests.simulated.served import Quiet, served
+from tests.simulated.yarn import WEEK
+
+JOB = "0123456789abcdef" * 2
+
+
+@dataclass
+class JobManager:
+    """The port of a JobManager: what it was sent, and what it does then."""
+
+    status: int = HTTPStatus.ACCEPTED
+    sent: list[tuple[str, object]] = field(default_factory=list)
+    does: Callable[[], object] = lambda: None
+    address: str = ""
+
+
+@pytest.fixture
+def port() -> Iterator[JobManager]:
+    job_manager = JobManager()
+
+    class Handler(Quiet):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            job_manager.sent.append((self.path, json.loads(body)))
+            job_manager.does()
+            self.send_response(job_manager.status)
+            self.end_headers()
+
+    with served(Handler) as address:
+        job_manager.address = address
+        yield job_manager
+
+
+@pytest.fixture
+def flink(life: Life, port: JobManager) -> FlinkLife:
+    flink = FlinkLife(life, replace(FLINK_SPEC, deploy=FlinkDeploy(rest_ports="50100-50200")))
+    start_from(life.run, "a new stream", fresh=True)
+    life.begin()
+    listens(flink, port)
+    return flink
+
+
+def listens(flink: FlinkLife, port: JobManager) -> None:
+    app = flink.application
+    flink.yarn.apps[app.id] = replace(app, leader=port.address)
+
+
+def done(life: Life) -> str:
+    return "; ".join(action.what for action in life.reconcile().done)
+
+
+def saves(flink: FlinkLife, number: int) -> None:
+    flink.save(number)
+    flink.yarn.end(flink.application.id)
+
+
+def test_a_job_is_stopped_on_its_own_port_where_that_is_open(flink: FlinkLife, port: JobManager) -> None:
+    flink.complete(1)
+    job, port.does = flink.job, lambda: saves(flink, 2)
+    saved = f"/flink/orders/savepoints/{job}/savepoint-2"
+    flink.life.request_restart()
+    assert f"it stopped with savepoint {saved}" in done(flink.life)
+    assert port.sent == [
+        (
+            f"/jobs/{job}/stop",
+            {
+                "targetDirectory": f"hdfs://simulated/flink/orders/savepoints/{job}",
+                "drain": False,
+                "formatType": "NATIVE",
+                # The job's own: sent twice, it is one stop.
+                "triggerId": job,
+            },
+        )
+    ]
+    assert f"{flink.life.run.id.folder}/{stopped_marker(1)}" in flink.hdfs.files
+    assert flink.claim.start.resume == ResumePoint(saved, 2, made_by=1)
+
+
+def test_a_port_that_refuses_leaves_the_retained_checkpoint(flink: FlinkLife, port: JobManager) -> None:
+    flink.complete(1)
+    folder, port.status = flink.folder, HTTPStatus.CONFLICT
+    flink.life.request_restart()
+    assert "it was killed" in done(flink.life)
+    assert flink.engine.resumed[-1] == f"{folder}/chk-1"
+
+
+@pytest.mark.parametrize(("state", "asked"), [("asked", 0), ("failed", 1)])
+def test_the_port_is_asked_only_when_no_stop_by_marker_is_under_way(
+    flink: FlinkLife, port: JobManager, state: str, asked: int
+) -> None:
+    flink.complete(1)
+    flink.hdfs.write(f"{flink.life.run.id.folder}/{started_marker(1)}", "")
+    said = {"contract": "1", "generation": 1, "application": flink.application.id, "time": "2026-01-01T00:00:00+00:00"}
+    said |= {"state": state, "job": flink.job, "trigger": "t", "target": "/t", "savepoint": "", "why": "expired"}
+    flink.hdfs.write(f"{flink.life.run.id.folder}/{resume_file(1)}", json.dumps(said))
+    port.status = HTTPStatus.CONFLICT
+    flink.life.request_restart()
+    assert "it was killed" in done(flink.life)
+    assert len(port.sent) == asked
+
+
+def test_an_application_that_ends_without_a_savepoint_has_not_stopped(flink: FlinkLife, port: JobManager) -> None:
+    flink.complete(1)
+    folder, app = flink.folder, flink.application.id
+    port.does = lambda: flink.yarn.end(app, ApplicationState.FAILED)
+    flink.life.request_restart()
+    assert "it ended by itself" in done(flink.life)
+    assert f"{flink.life.run.id.folder}/{stopped_marker(1)}" not in flink.hdfs.files
+    assert flink.engine.resumed[-1] == f"{folder}/chk-1"
+
+
+def adopted(flink: FlinkLife, port: JobManager, job: str | None) -> None:
+    """Let the newest generation be a job that somebody else submitted."""
+    app = flink.yarn.start(frozenset({"theirs"}))
+    listens(flink, port)
+    draft = ClaimDraft(2, "n", flink.spec, WEEK, {}, "adopted", app.id, flink.hdfs.now(), job)
+    flink.life.run.folder.make_claim(draft)
+    flink.yarn.end(next(iter(flink.yarn.apps)), ApplicationState.KILLED)
+
+
+@pytest.mark.parametrize("job", [JOB, None])
+def test_a_foreign_job_whose_checkpoints_may_end_with_it_is_left_running(
+    flink: FlinkLife, port: JobManager, job: str | None
+) -> None:
+    """YARN's proxy is none here, so nobody tells whether they survive."""
+    adopted(flink, port, job)
+    port.status = HTTPStatus.NOT_FOUND
+    flink.life.request_restart()
+    with pytest.raises(Conflict, match="It is left running"):
+        flink.life.reconcile()
+    assert flink.application.alive
+
+
+def test_a_foreign_job_is_followed_from_the_savepoint_of_its_stop(flink: FlinkLife, port: JobManager) -> None:
+    adopted(flink, port, JOB)
+    app, saved = flink.application.id, f"/flink/orders/savepoints/{JOB}/savepoint-9"
+
+    def save() -> None:
+        flink.save(9, JOB)
+        flink.yarn.end(app)
+
+    port.does = save
+    flink.life.request_restart()
+    flink.life.reconcile()
+    assert flink.engine.resumed[-1] == saved

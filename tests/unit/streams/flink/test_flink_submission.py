@@ -1,0 +1,226 @@
+"""From a stream's declaration to the configuration of one generation, and to the few words of Flink's client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
+from airflow_kstream.model.streams.flink_installation import FlinkInstallation
+from airflow_kstream.model.streams.flink_job import flink_job_id
+from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials, ProxyUserCredentials
+from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
+from airflow_kstream.policy.streams.flink.flink_needs import flink_duration, flink_needs, heartbeat_timeout
+from airflow_kstream.policy.streams.flink.flink_submission import flink_submission
+from airflow_kstream.supervise.streams.restart.dry_run import explained
+from tests.simulated.flink import FLINK, FLINK_SPEC, SimFlink
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn
+
+KEYTAB = KeytabCredentials("orders@EXAMPLE.COM", keytab="/etc/orders.keytab")
+DEPLOYED = FlinkDeploy(
+    queue="streams",
+    main_class="com.example.Orders",
+    jars=("/opt/udf.jar",),
+    files=("/opt/orders.conf",),
+    environment={"TZ": "UTC"},
+    parallelism=4,
+    slots=2,
+    jobmanager_memory="1600m",
+    taskmanager_memory="4g",
+    lib_dirs=("/flink/lib", "hdfs:///flink/plugins"),
+    rest_ports="50100-50200",
+)
+
+
+def with_conf(conf: Mapping[str, str]) -> Cluster:
+    return replace(CLUSTER, client=ClientSettings(flink_conf=conf))
+
+
+def planned(
+    spec: FlinkStreamSpec = FLINK_SPEC,
+    *,
+    cluster: Cluster = CLUSTER,
+    client: FlinkInstallation = FLINK,
+    resume: ResumePoint | None = NOTHING,
+) -> Submission:
+    return flink_submission(SubmissionOrder(cluster, spec, 3, "abc", resume), client)
+
+
+def settings(plan: Submission) -> dict[str, str]:
+    return {key: str(setting.value) for key, setting in plan.settings.items()}
+
+
+def test_the_clients_words_name_the_job_and_nothing_else() -> None:
+    """Options after `-s` are not the client's own configuration any longer."""
+    plan = planned(replace(FLINK_SPEC, deploy=DEPLOYED, arguments=("--topic", "orders"), credentials=KEYTAB))
+    assert plan.argv() == (
+        *("/opt/flink/bin/flink", "run-application", "-c", "com.example.Orders"),
+        *("hdfs:///apps/orders.jar", "--topic", "orders"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "verb", "obstacle"),
+    [
+        ((1, 20, 3), "run-application", ""),
+        ((2, 1, 1), "run", ""),
+        ((1, 19, 2), "run-application", "/opt/flink is Flink 1.19.2; supported are 1.20 and 2.x"),
+        ((3, 0), "run-application", "/opt/flink is Flink 3.0; supported are 1.20 and 2.x"),
+    ],
+)
+def test_the_word_that_starts_an_application_is_its_versions(
+    version: tuple[int, ...], verb: str, obstacle: str
+) -> None:
+    plan = planned(client=replace(FLINK, version=version))
+    assert (plan.argv()[1], plan.obstacle) == (verb, obstacle)
+
+
+def test_each_generation_has_a_job_of_its_own_that_is_known_before() -> None:
+    told = settings(planned())
+    job = flink_job_id(StreamId("orders", "/kstream"), 3, "abc")
+    assert told["$internal.pipeline.job-id"] == job
+    assert len(job) == 32
+    assert int(job, 16) != int(flink_job_id(StreamId("orders", "/kstream"), 4, "abc"), 16)
+
+
+def test_an_application_is_found_fenced_and_run_once() -> None:
+    told = settings(planned(replace(FLINK_SPEC, conf={**FLINK_SPEC.conf, "yarn.tags": "team-a"}, deploy=DEPLOYED)))
+    stream = StreamId("orders", "/kstream")
+    assert told["yarn.tags"] == f"kstream,{stream.tag},{stream.generation_tag(3)},team-a"
+    assert told["yarn.application-attempts"] == "1"
+    assert told["yarn.ship-files"].split(";") == [
+        *("/opt/orders.conf", "/opt/udf.jar"),
+        f"hdfs://simulated{stream.folder}/fence-000003-abc",
+        "/opt/kstream-flink.jar",
+    ]
+
+
+def test_checkpoints_lie_on_the_clusters_filesystem_and_stay() -> None:
+    told = settings(planned())
+    assert told["execution.checkpointing.dir"] == "hdfs://simulated/flink/orders"
+    assert told["execution.checkpointing.savepoint-dir"] == "hdfs://simulated/flink/orders/savepoints"
+    assert told["execution.checkpointing.externalized-checkpoint-retention"] == "RETAIN_ON_CANCELLATION"
+    assert told["execution.checkpointing.num-retained"] == "3"
+    elsewhere = replace(
+        FLINK_SPEC, checkpoints=("hdfs://simulated/flink/orders/",), savepoints=Savepoints("/flink/saved")
+    )
+    assert settings(planned(elsewhere))["execution.checkpointing.dir"] == "hdfs://simulated/flink/orders"
+    assert settings(planned(elsewhere))["execution.checkpointing.savepoint-dir"] == "hdfs://simulated/flink/saved"
+
+
+def test_a_generation_begins_where_its_claim_says() -> None:
+    told = settings(planned(resume=ResumePoint("/flink/orders/x/chk-7", 7, made_by=2)))
+    assert told["execution.state-recovery.path"] == "hdfs://simulated/flink/orders/x/chk-7"
+    assert told["execution.state-recovery.claim-mode"] == "NO_CLAIM"
+    assert "execution.state-recovery.ignore-unclaimed-state" not in told
+    dropping = settings(planned(resume=ResumePoint("/x", 7, drops_unmapped=True)))
+    assert dropping["execution.state-recovery.ignore-unclaimed-state"] == "true"
+    assert not [key for key in settings(planned()) if key.startswith("execution.state-recovery")]
+
+
+def test_tokens_of_new_taskmanagers_can_be_renewed() -> None:
+    told = settings(planned())
+    assert told["security.kerberos.token.provider.hadoopfs.renewer"] == "rm/_HOST@EXAMPLE.COM"
+    assert told["security.delegation.tokens.renewal.retry.backoff"] == "10 min"
+    slower = planned(replace(FLINK_SPEC, conf={"security.delegation.tokens.renewal.retry.backoff": "5 min"}))
+    assert settings(slower)["security.delegation.tokens.renewal.retry.backoff"] == "5 min"
+
+
+def test_a_job_with_a_keytab_uses_nobodys_ticket() -> None:
+    told = settings(planned(replace(FLINK_SPEC, credentials=KEYTAB)))
+    assert told["security.kerberos.login.keytab"] == "/etc/orders.keytab"
+    assert told["security.kerberos.login.principal"] == "orders@EXAMPLE.COM"
+    assert told["security.kerberos.login.use-ticket-cache"] == "false"
+
+
+def test_a_proxied_user_gets_tokens_that_are_made_for_it() -> None:
+    plan = planned(replace(FLINK_SPEC, credentials=ProxyUserCredentials("alice")))
+    assert plan.launched_as is not None
+    assert plan.launched_as.do_as == "alice"
+    assert settings(plan)["security.delegation.tokens.enabled"] == "false"
+    command = settings(plan)["yarn.container-start-command-template"]
+    assert "-Dsecurity.delegation.tokens.enabled=true" in command
+    assert planned().launched_as is None
+
+
+def test_a_declaration_wins_over_its_connection_and_the_protocol_over_both() -> None:
+    cluster = with_conf({"taskmanager.memory.process.size": "2g", "state.backend.type": "hashmap", "a.b": "c"})
+    conf = {"state.backend.type": "rocksdb"}
+    told = planned(replace(FLINK_SPEC, conf=conf, deploy=DEPLOYED), cluster=cluster).settings
+    sources = {key: (told[key].value, told[key].origin.source) for key in ("state.backend.type", "a.b")}
+    assert sources == {"state.backend.type": ("rocksdb", "spec"), "a.b": ("c", "connection simulated")}
+    assert told["taskmanager.memory.process.size"].value == "4g"
+    assert told["yarn.provided.lib.dirs"].value == "hdfs://simulated/flink/lib;hdfs:///flink/plugins"
+    assert told["parallelism.default"].value == "4"
+    assert told["rest.bind-port"].value == "50100-50200"
+    assert told["containerized.taskmanager.env.TZ"].value == told["containerized.master.env.TZ"].value == "UTC"
+
+
+def test_java_gets_what_its_flink_needs() -> None:
+    told = planned(client=replace(FLINK, java={"env.java.opts.all": "--add-opens=a"})).settings["env.java.opts.all"]
+    assert (told.value, told.origin.source) == ("--add-opens=a", "/opt/flink/conf")
+
+
+@pytest.mark.parametrize(
+    ("spec", "cluster", "why"),
+    [
+        ({"conf": {"high-availability.type": "zookeeper"}}, CLUSTER, "sets high-availability.type"),
+        (
+            {"deploy": FlinkDeploy(environment={"PLAIN": SecretRef("conn:orders")})},
+            CLUSTER,
+            "takes PLAIN from a secret",
+        ),
+        ({}, with_conf({"yarn.application-attempts": "2"}), "sets yarn.application-attempts"),
+    ],
+)
+def test_what_belongs_to_the_supervisor_is_refused_again(spec: dict[str, Any], cluster: Cluster, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        planned(replace(FLINK_SPEC, **spec), cluster=cluster)
+
+
+def test_secrets_are_in_no_line_that_anybody_sees() -> None:
+    conf = {"s3.secret-key": SecretRef("conn:orders")}
+    spec, cluster = replace(FLINK_SPEC, conf=conf), with_conf({"s3.other.password": "hunter2"})
+    plan = planned(spec, cluster=cluster)
+    assert set(plan.secret_conf) == {"s3.secret-key", "s3.other.password"}
+    assert not set(plan.secret_conf) & set(plan.settings)
+    shown = str(explained(cluster, spec, SimFlink(SimHdfs(SimClock()), SimYarn(SimClock()))))
+    assert "hunter2" not in shown + repr(plan)
+    assert "s3.secret-key=***  # conn:orders, looked up right before the submission" in shown
+
+
+def test_a_plan_shows_each_line_with_its_source_and_its_reason() -> None:
+    shown = str(explained(CLUSTER, FLINK_SPEC, SimFlink(SimHdfs(SimClock()), SimYarn(SimClock()))))
+    assert "execution.target: yarn-application  # kstream: each stream is an application of its own" in shown
+    assert "execution.checkpointing.interval: 30s  # spec" in shown
+    assert "yarn.application.name: orders  # spec: name" in shown
+    assert "of /opt/flink/conf only env.java.opts.* count" in shown
+
+
+def test_a_queue_needs_room_for_all_slots() -> None:
+    needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=5)), stops_itself=True)
+    sizes = {name: size.memory for name, size in needs.containers.items()}
+    assert sizes == {"JobManager": 1600, "TaskManager 1": 4096, "TaskManager 2": 4096, "TaskManager 3": 4096}
+    assert (needs.queue, needs.declared) == ("streams", True)
+    assert needs.files == ("hdfs:///apps/orders.jar", "hdfs://simulated/flink/lib", "hdfs:///flink/plugins")
+    usual = flink_needs(with_conf({"jobmanager.memory.process.size": "1 gb"}), FLINK_SPEC, stops_itself=True)
+    assert {name: size.memory for name, size in usual.containers.items()} == {"JobManager": 1024, "TaskManager": None}
+    assert (usual.queue, usual.declared) == ("default", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("50 s", 50), ("50000", 50), ("1min", 60), ("2 hours", 7200), ("PT1M", None), ("", None), ("5 weeks", None)],
+)
+def test_durations_are_read_as_flink_writes_them(text: str, seconds: int | None) -> None:
+    read = flink_duration(text)
+    assert (read and read.total_seconds()) == seconds
+    assert heartbeat_timeout({"heartbeat.timeout": text}).total_seconds() == seconds or 50

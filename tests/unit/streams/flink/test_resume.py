@@ -1,0 +1,259 @@
+"""Where each generation of a Flink stream begins: it goes on where it was left, or nothing is started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
+from airflow_kstream.model.streams.submission import SubmitOutcome
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import start_from
+from tests.simulated.flink import FlinkLife, metadata
+from tests.simulated.life import Life
+
+
+@pytest.fixture
+def flink(life: Life) -> FlinkLife:
+    return FlinkLife(life)
+
+
+@pytest.fixture
+def begun(flink: FlinkLife) -> FlinkLife:
+    """A stream whose first generation was started fresh by a person's word."""
+    start_from(flink.life.run, "a new stream", fresh=True)
+    flink.life.begin()
+    return flink
+
+
+def again(flink: FlinkLife) -> None:
+    """Start its next generation, whatever the pace of failures is."""
+    flink.life.set_desired(DesiredState.RUNNING)
+    flink.life.begin()
+
+
+def test_nobody_starts_the_first_generation_with_nothing_unless_a_person_says_so(flink: FlinkLife) -> None:
+    with pytest.raises(Conflict, match="nobody said where its first generation starts"):
+        flink.life.begin()
+    assert not flink.yarn.apps
+    start_from(flink.life.run, "a new stream", fresh=True)
+    assert flink.life.begin().phase is Phase.RUNNING
+    assert (flink.engine.resumed, flink.claim.start.resume) == ([""], NOTHING)
+
+
+def test_the_first_generation_begins_with_the_savepoint_that_a_person_names(flink: FlinkLife) -> None:
+    flink.hdfs.write("/old/savepoint-7/_metadata", metadata(7))
+    start_from(flink.life.run, "moved here", path="/old/savepoint-7", drops_unmapped=True)
+    flink.life.begin()
+    assert flink.engine.resumed == ["/old/savepoint-7"]
+    assert flink.claim.start.resume == ResumePoint("/old/savepoint-7", 7, drops_unmapped=True)
+    assert flink.claim.positions["/flink/orders"].offset == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/old/nowhere", "has no _metadata"),
+        ("/old/other", "none of Flink's"),
+        ("hdfs://elsewhere/old/savepoint-7", "is not on"),
+        ("savepoint-7", "is not on"),
+    ],
+)
+def test_a_person_can_name_nothing_with_which_no_job_can_begin(flink: FlinkLife, path: str, why: str) -> None:
+    flink.hdfs.write("/old/other/_metadata", "something else, and long enough")
+    with pytest.raises(InvalidInput, match=why):
+        start_from(flink.life.run, "moved here", path=path)
+
+
+def test_nobody_says_where_a_stream_starts_while_it_runs(begun: FlinkLife) -> None:
+    with pytest.raises(Conflict, match="stop the stream first"):
+        start_from(begun.life.run, "back", fresh=True)
+
+
+def test_a_killed_job_is_followed_from_its_newest_complete_checkpoint(begun: FlinkLife) -> None:
+    begun.complete(1, 2, 3)
+    begun.hdfs.make_folder(f"{begun.folder}/chk-4")
+    folder = begun.folder
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1] == f"{folder}/chk-3"
+    assert begun.claim.start.resume == ResumePoint(f"{folder}/chk-3", 3, made_by=1)
+
+
+def test_a_dead_job_is_closed_before_anybody_reads_where_it_was_left(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.hdfs.make_folder(f"{begun.folder}/chk-2")
+    folder = begun.folder
+    begun.die()
+    again(begun)
+    assert (begun.hdfs.modes[folder], begun.hdfs.modes[f"{folder}/chk-2"]) == ("555", "555")
+    assert f"{folder}/chk-1" not in begun.hdfs.modes
+
+
+def test_a_job_that_runs_is_never_closed(begun: FlinkLife) -> None:
+    begun.complete(1)
+    for _ in range(3):
+        begun.life.reconcile(Mode.WATCH)
+        begun.life.clock.ahead += timedelta(hours=1)
+    begun.complete(2)
+    assert begun.folder not in begun.hdfs.modes
+
+
+def test_a_savepoint_counts_by_its_number_among_checkpoints(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    saved = begun.save(3)
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1] == saved
+    older = begun.save(4)
+    begun.complete(5)
+    folder = begun.folder
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1] == f"{folder}/chk-5" != older
+
+
+def test_a_generation_that_completed_nothing_is_followed_from_where_it_began(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    begun.die()
+    again(begun)
+    left = begun.engine.resumed[-1]
+    for _ in range(2):
+        begun.die()
+        again(begun)
+    assert begun.engine.resumed[-2:] == [left, left]
+    assert (begun.claim.generation, begun.claim.start.resume) == (4, ResumePoint(left, 2, made_by=1))
+
+
+def test_a_fresh_job_that_completed_nothing_may_begin_fresh_again(begun: FlinkLife) -> None:
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed == ["", ""]
+
+
+def test_nothing_is_started_from_nothing_when_the_position_is_gone(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    begun.life.reconcile()
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    begun.hdfs.delete(begun.folder, recursive=True)
+    with pytest.raises(Conflict, match="gone"):
+        again(begun)
+    assert len(begun.yarn.apps) == 1
+
+
+def test_what_a_generation_began_with_is_missed_when_it_is_gone(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    begun.die()
+    again(begun)
+    begun.die()
+    begun.hdfs.delete(begun.engine.resumed[-1], recursive=True)
+    with pytest.raises(Conflict, match="gone"):
+        again(begun)
+    start_from(begun.life.run, "from an older one", fresh=True)
+    begun.life.begin()
+    assert begun.engine.resumed[-1] == ""
+
+
+def test_an_older_state_that_a_person_names_is_the_new_position(begun: FlinkLife) -> None:
+    begun.complete(40, 41)
+    begun.life.reconcile()
+    folder = begun.folder
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    begun.hdfs.write("/old/savepoint-7/_metadata", metadata(7))
+    start_from(begun.life.run, "a bug since yesterday", path="/old/savepoint-7")
+    begun.life.begin()
+    assert begun.engine.resumed[-1] == "/old/savepoint-7"
+    begun.complete(8)
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1].endswith("/chk-8")
+    assert not begun.engine.resumed[-1].startswith(folder)
+
+
+def test_a_word_holds_for_one_generation(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.die()
+    again(begun)
+    begun.complete(2)
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1].endswith("/chk-2")
+
+
+def test_a_later_order_takes_a_word_back(flink: FlinkLife) -> None:
+    start_from(flink.life.run, "a new stream", fresh=True)
+    flink.life.set_desired(DesiredState.RUNNING)
+    with pytest.raises(Conflict, match="nobody said"):
+        flink.life.begin()
+
+
+def test_the_next_generation_begins_with_the_savepoint_of_a_stop(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    begun.obeys_its_marker(3)
+    saved = f"/flink/orders/savepoints/{begun.job}/savepoint-3"
+    begun.life.request_restart()
+    report = begun.life.reconcile()
+    assert f"it stopped with savepoint {saved}" in "; ".join(action.what for action in report.done)
+    assert begun.engine.resumed[-1] == saved
+    assert (begun.claim.generation, begun.claim.positions["/flink/orders"].offset) == (2, 3)
+
+
+def test_a_job_that_obeys_no_marker_is_killed_and_its_checkpoints_stay(begun: FlinkLife) -> None:
+    begun.complete(1, 2)
+    folder = begun.folder
+    begun.life.request_restart()
+    report = begun.life.reconcile()
+    assert "it was killed" in "; ".join(action.what for action in report.done)
+    assert begun.engine.resumed[-1] == f"{folder}/chk-2"
+
+
+def test_a_queue_without_room_costs_no_restart(begun: FlinkLife) -> None:
+    begun.complete(1)
+    left = f"{begun.folder}/chk-1"
+    begun.die()
+    begun.engine.ends = [SubmitOutcome(None, "", withdrawn=True)] * 3
+    again(begun)
+    assert (begun.claim.generation, begun.engine.resumed[-4:]) == (5, [left] * 4)
+    assert begun.application.state is ApplicationState.RUNNING
+    # The first one's death took that long to prove. Nothing of the others ever ran.
+    assert begun.life.clock.ahead < timedelta(minutes=31)
+    seen = begun.life.reconcile(Mode.WATCH)
+    assert seen.phase is Phase.RUNNING
+
+
+def test_a_changed_checkpoints_folder_begins_where_the_old_one_was_left(begun: FlinkLife) -> None:
+    begun.complete(1)
+    left = f"{begun.folder}/chk-1"
+    begun.die()
+    begun.hdfs.make_folder("/flink/orders2")
+    begun.reopen(replace(begun.spec, checkpoints=("/flink/orders2",)))
+    again(begun)
+    assert begun.engine.resumed[-1] == left
+
+
+def test_what_may_not_be_closed_is_not_followed(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.hdfs.owners[begun.folder] = "somebody"
+    begun.die()
+    with pytest.raises(Denied, match="not the owner"):
+        again(begun)
+    assert len(begun.yarn.apps) == 1
+
+
+def test_what_a_stranger_puts_among_the_checkpoints_is_no_state(begun: FlinkLife) -> None:
+    begun.complete(1)
+    with begun.hdfs.as_user("stranger"):
+        for path in (f"{begun.folder}/chk-99", f"/flink/orders/savepoints/{begun.job}/savepoint-98"):
+            begun.hdfs.write(f"{path}/_metadata", metadata(99))
+    left = f"{begun.folder}/chk-1"
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1] == left
