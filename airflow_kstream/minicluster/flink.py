@@ -6,6 +6,7 @@ It has no daemon: each application brings its JobManager.
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from airflow_kstream.minicluster import hdfs
@@ -46,13 +47,20 @@ def put_on_hdfs(site: Site, feature: Feature) -> None:
 def conf(site: Site, feature: Feature) -> dict[str, str]:
     """Return the settings that a job of Flink on this minicluster needs; a real cluster needs none of them."""
     return {
-        "yarn.provided.lib.dirs": f"hdfs://{NAMESERVICE}{_lib(feature)}",
+        "yarn.provided.lib.dirs": lib_dir(feature),
+        **defaults(site),
+        "env.java.opts.all": _java_options(site),
+    }
+
+
+def defaults(site: Site) -> dict[str, str]:
+    """Return those of them that are a connection's, and not a Flink's own."""
+    return {
         # On YARN `localhost` is dropped, and each process listens on all addresses of the host.
         "rest.bind-address": "127.0.0.1",
         "jobmanager.bind-host": "127.0.0.1",
         "taskmanager.bind-host": "127.0.0.1",
         "taskmanager.host": "127.0.0.1",
-        "env.java.opts.all": " ".join([*site.java_options(), *_opened()]),
         "jobmanager.memory.process.size": "768m",
         "taskmanager.memory.process.size": "768m",
         "taskmanager.memory.managed.size": "32m",
@@ -68,6 +76,46 @@ def command(site: Site, feature: Feature, conf_dir: Path, log: Path) -> list[str
     # Its own logging comes before Hadoop's.
     classpath = os.pathsep.join([f"{flink_jars(feature)}/*", str(site.folders.client_conf), f"{hadoop_jars()}/*"])
     return [*java, f"-Djava.library.path={native_library()}", "-cp", classpath, _MAIN]
+
+
+def home(site: Site, feature: Feature) -> Path:
+    """Return a folder that is laid out as a distribution's FLINK_HOME, and make it if there is none yet.
+
+    Its client does what a distribution's does, except that it knows Java's options itself.
+    """
+    folder = site.folders.root / str(feature)
+    if not (folder / "bin/flink").exists():
+        for name in ("bin", "conf"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "lib").symlink_to(flink_jars(feature))
+        (folder / "conf/config.yaml").write_text(f"env:\n  java:\n    opts:\n      all: {_java_options(site)}\n")
+        (folder / "conf/log4j.properties").write_text(LOG4J)
+        (folder / "bin/flink").write_text(_script(site))
+        (folder / "bin/flink").chmod(0o755)
+    return folder
+
+
+def hadoop_classpath() -> str:
+    """Return what `hadoop classpath` prints at a site."""
+    return f"{hadoop_jars()}/*"
+
+
+def lib_dir(feature: Feature) -> str:
+    """Return the folder on HDFS with this Flink's jars."""
+    return f"hdfs://{NAMESERVICE}{_lib(feature)}"
+
+
+def _script(site: Site) -> str:
+    java = [*site.java_options_outside_yarn(), *_opened(), f"-Djava.library.path={native_library()}"]
+    logging = '-Dlog.file="$FLINK_LOG_DIR/flink-client.log"'
+    log4j = '-Dlog4j.configurationFile="file:$FLINK_CONF_DIR/log4j-cli.properties"'
+    classpath = '"$FLINK_HOME/lib/*:$HADOOP_CLASSPATH:$HADOOP_CONF_DIR"'
+    words = [str(java_home() / "bin/java"), *map(shlex.quote, java), "$JVM_ARGS", logging, log4j, "-cp", classpath]
+    return f'#!/bin/sh\nexec {" ".join(words)} {_MAIN} "$@"\n'
+
+
+def _java_options(site: Site) -> str:
+    return " ".join([*site.java_options(), *_opened()])
 
 
 def _opened() -> list[str]:

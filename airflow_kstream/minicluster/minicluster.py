@@ -14,7 +14,7 @@ from airflow_kstream.minicluster import flink, hdfs, jars, record, yarn
 from airflow_kstream.minicluster.answers import not_serving, patiently
 from airflow_kstream.minicluster.bringup import begin, processes, start, steps
 from airflow_kstream.minicluster.clients import client_environment, spark_conf
-from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.config import FLINKS, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.processes import Identity, end
@@ -180,8 +180,22 @@ class Minicluster:
             "krb5_conf": str(self.krb5_conf),
             "state_dir": "/kstream",
             "spark_conf": self.spark_conf(),
+            **self._flink_fields(),
             **({"tls_ca": str(self._folders.ca)} if self._site.scheme == "https" else {}),
         }
+
+    def _flink_fields(self) -> dict[str, Any]:
+        homes = {
+            str(feature): str(flink.home(self._site, feature)) for feature in FLINKS if feature in self.plan.features
+        }
+        if not homes:
+            return {}
+        environment = {"HADOOP_CLASSPATH": flink.hadoop_classpath()}
+        return {"flink_homes": homes, "flink_conf": flink.defaults(self._site), "client_environment": environment}
+
+    def flink_lib_dir(self, feature: Feature = Feature.FLINK) -> str:
+        """Return the folder on HDFS with the jars of this Flink."""
+        return flink.lib_dir(feature)
 
     # Hadoop's own programs.
 

@@ -1,0 +1,231 @@
+"""One life of a Flink stream by the product: its starts, its planned restart, its JobManager's death, its stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_kstream.demo.flink_job import MAIN_CLASS, build_job
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.errors import Conflict
+from airflow_kstream.model.streams.contract import stop_marker, stopped_marker
+from airflow_kstream.model.streams.deploy import FlinkDeploy
+from airflow_kstream.model.streams.generation import Claim, DesiredState
+from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.stream import (
+    FlinkStreamSpec,
+    KeytabCredentials,
+    ProxyUserCredentials,
+    StreamCredentials,
+    TicketCredentials,
+)
+from airflow_kstream.model.streams.stream_policies import SubmitPolicy
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired, start_from
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.live.daemons import processes_of
+from tests.live.flink import JOB_MANAGER, rows_of, staging
+from tests.live.sleepers import sleeping
+from tests.live.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, cluster, look
+
+
+@dataclass
+class Stream:
+    """The stream, and what its supervisor told."""
+
+    minicluster: Minicluster
+    session: ClusterSession
+    spec: FlinkStreamSpec
+    rows: str
+    told: list[str]
+
+    @property
+    def run(self) -> StreamRun:
+        return StreamRun(self.session, self.spec, engine_of(self.spec))
+
+    def reconcile(self) -> Report:
+        return Reconciler(self.run, tell=self._tell).run()
+
+    def _tell(self, line: str) -> None:
+        print(line)
+        self.told.append(line)
+
+    @property
+    def claim(self) -> Claim:
+        claim = look(self.session, self.spec).claim
+        assert claim is not None
+        return claim
+
+    @property
+    def application(self) -> Application:
+        current = look(self.session, self.spec).current
+        assert current is not None
+        return current
+
+    def await_checkpoints(self, more: int) -> None:
+        def reached() -> int:
+            assert self.application.alive, self.application.diagnostics
+            (point,) = look(self.session, self.spec).checkpoints
+            return point.position.offset
+
+        wanted = reached() + more
+        await_that(lambda: reached() >= wanted, f"{self.application.id} completes {more} checkpoints")
+
+    def kill_job_manager(self) -> None:
+        id = self.application.id
+        for process in processes_of(self.minicluster.root):
+            try:
+                words = process.cmdline()
+                if words[0].endswith("java") and id in process.cwd() and any(JOB_MANAGER in word for word in words):
+                    process.kill()
+            except (psutil.Error, IndexError):
+                continue
+
+    def end(self) -> None:
+        for app in self.session.yarn.applications(self.run.id.tag):
+            if app.alive:
+                self.session.yarn.kill(app.id, "the test is over", self.spec.stop.kill_wait)
+
+
+@pytest.fixture
+def stream(
+    flinks: Minicluster, session: ClusterSession, feature: Feature, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stream]:
+    keytab = KeytabCredentials(flinks.principal("streamer"), keytab=str(flinks.keytab("streamer")))
+    jar = build_job(feature, tmp_path_factory.mktemp("jar") / "rows.jar")
+    living = declared(flinks, session, feature, jar, keytab)
+    try:
+        yield living
+    finally:
+        living.end()
+
+
+def declared(
+    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials
+) -> Stream:
+    name = f"life-{feature}-{credentials.mode}"
+    home, fs = f"/user/{getuser()}/{name}", flinks.default_fs
+    session.hdfs.write(f"{home}/rows.jar", jar.read_bytes())
+    spec = FlinkStreamSpec(
+        name=name,
+        credentials=credentials,
+        application=f"{fs}{home}/rows.jar",
+        arguments=("rate", "20", f"{fs}{home}/rows"),
+        checkpoints=(f"{home}/checkpoints",),
+        conf={"execution.checkpointing.interval": "2s"},
+        deploy=FlinkDeploy(flink=str(feature), main_class=MAIN_CLASS, lib_dirs=(flinks.flink_lib_dir(feature),)),
+        restart=BRISK_RESTART,
+        stop=BRISK_STOP,
+        watch=BRISK_WATCH,
+    )
+    return Stream(flinks, session, spec, f"{home}/rows", [])
+
+
+def test_a_stream_lives_through_restarts_and_a_death_and_loses_and_doubles_no_row(stream: Stream) -> None:
+    with pytest.raises(Conflict, match="nobody said where its first generation starts"):
+        stream.reconcile()
+    start_from(stream.run, "a test", fresh=True)
+    assert stream.reconcile().phase in {Phase.STARTING, Phase.RUNNING}
+    stream.await_checkpoints(2)
+    first = stream.claim
+
+    request_restart(stream.run, "a test")
+    stream.reconcile()
+    stream.await_checkpoints(2)
+    second = stream.claim
+    assert second.start.resume is not None
+    assert (second.generation, second.start.resume.made_by) == (2, 1)
+    assert "/savepoints/" in second.start.resume.path
+    assert second.start.resume.number > first.positions[stream.spec.checkpoints[0]].offset
+    assert "stopped with savepoint" in "".join(stream.told)
+
+    killed = stream.application
+    stream.kill_job_manager()
+    await_that(lambda: not stream.session.yarn.application(killed.id).alive, "YARN tells that it has ended")
+    stream.reconcile()
+    stream.await_checkpoints(2)
+    third = stream.claim
+    assert third.start.resume is not None
+    assert (third.generation, third.start.resume.made_by) == (3, 2)
+    assert "/chk-" in third.start.resume.path
+
+    set_desired(stream.run, DesiredState.STOPPED, "a test")
+    assert stream.reconcile().phase is Phase.STOPPED
+    rows = rows_of(stream.session, stream.rows)
+    assert sorted(rows) == list(range(len(rows)))
+    assert len(rows) > 100
+    assert staging(stream.session, killed.id) == frozenset()
+
+    stream.session.hdfs.delete(f"{stream.spec.checkpoints[0]}/savepoints", recursive=True)
+    set_desired(stream.run, DesiredState.RUNNING, "a test")
+    with pytest.raises(Conflict, match="older than it was"):
+        stream.reconcile()
+
+
+@pytest.mark.parametrize(
+    ("who", "credentials"),
+    [("streamer", TicketCredentials()), ("gateway", ProxyUserCredentials(getuser()))],
+    ids=["ticket", "proxy-user"],
+)
+def test_a_job_without_a_keytab_is_submitted_and_followed_as_its_user(
+    flinks: Minicluster,
+    feature: Feature,
+    tmp_path_factory: pytest.TempPathFactory,
+    who: str,
+    credentials: StreamCredentials,
+) -> None:
+    jar = build_job(feature, tmp_path_factory.mktemp("jar") / "rows.jar")
+    with cluster(flinks, who) as found:
+        spec = FlinkStreamSpec("any", credentials, "/jobs/any.jar", ("/any",))
+        with open_session(found, identity_of(spec, found)) as session:
+            stream = declared(flinks, session, feature, jar, credentials)
+            try:
+                start_from(stream.run, "a test", fresh=True)
+                stream.reconcile()
+                stream.await_checkpoints(2)
+                assert stream.application.user == getuser()
+                request_restart(stream.run, "a test")
+                stream.reconcile()
+                stream.await_checkpoints(2)
+                rows = rows_of(session, stream.rows)
+                assert sorted(rows) == list(range(len(rows)))
+                (token,) = (token for token in stream.claim.credentials.tokens or () if token.is_hdfs)
+                # The ResourceManager's short name.
+                assert token.renewer == "yarn"
+            finally:
+                stream.end()
+
+
+class Enough(Exception):
+    """What was waited for has been told."""
+
+
+def test_a_submission_for_which_the_queue_has_no_room_is_withdrawn(stream: Stream) -> None:
+    start_from(stream.run, "a test", fresh=True)
+    stream.spec = replace(
+        stream.spec,
+        deploy=replace(stream.spec.deploy, jobmanager_memory="13g"),
+        submit=SubmitPolicy(timeout=timedelta(minutes=1)),
+    )
+
+    def tell(line: str) -> None:
+        if line.startswith("withdrew"):
+            raise Enough
+
+    with sleeping(stream.session, "occupant", resource={"memory": 2048, "vCores": 1}), pytest.raises(Enough):
+        Reconciler(stream.run, tell=tell).run()
+    seen = look(stream.session, stream.spec)
+    assert {stop_marker(1), stopped_marker(1)} <= seen.files
+    assert stream.application.state is ApplicationState.KILLED
+    assert staging(stream.session, stream.application.id) == frozenset()
