@@ -11,19 +11,12 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs, Size
 from airflow_kstream.model.streams.flink_conf import JOB_MANAGER, PARALLELISM, QUEUE, SLOTS, TASK_MANAGER
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
+from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
 from airflow_kstream.policy.streams.flink.flink_submission import on_hdfs
 
 # Flink's own words for units of memory (MemorySize), and YARN's default for one container.
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:b|i?bytes?|ibibytes?)?", re.IGNORECASE)
 _MIB = {"": 1 / 1024**2, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
-_DURATION = re.compile(r"(\d{1,12})\s*([a-z]*)")
-_UNITS = {
-    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), timedelta(minutes=1)),
-    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
-    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
-}
 
 
 def flink_needs(cluster: Cluster, spec: FlinkStreamSpec, *, stops_itself: bool) -> Needs:
@@ -48,13 +41,6 @@ def flink_needs(cluster: Cluster, spec: FlinkStreamSpec, *, stops_itself: bool) 
 def heartbeat_timeout(conf: Mapping[str, str]) -> timedelta:
     """Return how long a TaskManager goes on without its JobManager: 50 s by Flink's default (heartbeat.timeout)."""
     return flink_duration(conf.get("heartbeat.timeout", "")) or timedelta(seconds=50)
-
-
-def flink_duration(text: str) -> timedelta | None:
-    """Read a duration as Flink writes it (TimeUtils): `50 s`, `1min`, or milliseconds without a unit; None if it is
-    none."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    return int(match[1]) * _UNITS[match[2]] if match and match[2] in _UNITS else None
 
 
 def _number(declared: int | None, conf: Mapping[str, str], key: str) -> int:

@@ -17,7 +17,7 @@ from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.credentials_file import FreshToken, credentials_file
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
@@ -178,7 +178,11 @@ def _with_savepoint(session: ClusterSession, point: Checkpoint, newest: Newest, 
     if plain_path(point.path) != plain_path(claim.spec.checkpoints[0]):
         return point
     owners = {claim.file.author, *([app.user] if app else [])}
-    saved = newest_savepoint(session.hdfs, claim.spec, job, owners)
+    try:
+        saved = newest_savepoint(session.hdfs, claim.spec, job, owners)
+    except Denied:
+        # Who only looks may not read what is in it; the job's own user may.
+        return point
     if saved is None or saved.number < point.position.commit:
         return point
     times = {saved.number: saved.at}

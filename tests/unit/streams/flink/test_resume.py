@@ -14,6 +14,7 @@ from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import start_from
 from tests.simulated.flink import FlinkLife, metadata
 from tests.simulated.life import Life
@@ -257,3 +258,18 @@ def test_what_a_stranger_puts_among_the_checkpoints_is_no_state(begun: FlinkLife
     begun.die()
     again(begun)
     assert begun.engine.resumed[-1] == left
+
+
+def test_a_watcher_that_may_not_read_a_savepoint_looks_all_the_same(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.obeys_its_marker(2)
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    assert observe(begun.life.run).checkpoints[0].position.commit == 2
+
+    def refuse(request: str, path: str) -> None:
+        if request == "read" and path.endswith("_metadata"):
+            raise Denied("Permission denied", tried=f"read {path}")
+
+    begun.hdfs.at_request = refuse
+    assert observe(begun.life.run).desired.state is DesiredState.STOPPED
