@@ -16,7 +16,7 @@ from airflow.sdk import DAG, Param
 from airflow_kstream.dags.factory import task_arguments
 from airflow_kstream.dags.ids import control_id
 from airflow_kstream.model.airflow_options import AirflowOptions
-from airflow_kstream.operators.stream_control import OF_THE_CLUSTER, Action, StreamControlOperator
+from airflow_kstream.operators.stream_control import FRESH, OF_THE_CLUSTER, Action, StreamControlOperator
 
 _ACTIONS: Mapping[Action, str] = {
     Action.START: "start: let it run again",
@@ -53,6 +53,14 @@ def form(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             "minLength": 3,
             "maxLength": 300,
         },
+        "begins": {
+            "default": None,
+            "title": "Begin with",
+            "description": "Only for start, of a stream whose engine has to know: empty for where it was left, "
+            f"{FRESH} for no state at all, or the HDFS path of a state.",
+            "type": ["null", "string"],
+            "pattern": rf"^({FRESH}|(hdfs:/)?/.+)$",
+        },
         "lasts": {
             "default": "4h",
             "title": "Freeze for",
@@ -85,6 +93,7 @@ def control_dag(cluster: str, names: Iterable[str], options: AirflowOptions) -> 
             stream="{{ params.stream or '' }}",
             reason="{{ params.reason }}",
             lasts="{{ params.lasts }}",
+            begins="{{ params.begins or '' }}",
             streams=streams,
         )
     return dag

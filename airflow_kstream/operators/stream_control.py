@@ -27,6 +27,7 @@ from airflow_kstream.supervise.streams.orders.desired import (
     request_restart,
     set_desired,
     spec_of_any,
+    start_from,
 )
 from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
@@ -72,12 +73,14 @@ class StreamControlOperator(KstreamOperator):
     :param stream: the stream's name; empty for freeze and unfreeze (templated).
     :param reason: why; every supervisor shows it (templated).
     :param lasts: for how long to freeze, from now on, such as `4h`; at most 7d (templated).
+    :param begins: where the next generation of what is started begins: empty for where it was left, `fresh` for
+        no state at all, or the HDFS path of a state; a word for that generation alone (templated).
     :param streams: the streams that this task may control, submitted before or not; by default those that the
         `state_dir` knows.
     :raises AirflowFailException: when the input is wrong.
     """
 
-    template_fields: Sequence[str] = ("action", "stream", "reason", "lasts")
+    template_fields: Sequence[str] = ("action", "stream", "reason", "lasts", "begins")
     operator_extra_links = (PageLink(),)
 
     def __init__(
@@ -88,6 +91,7 @@ class StreamControlOperator(KstreamOperator):
         reason: str,
         stream: str = "",
         lasts: str = "4h",
+        begins: str = "",
         streams: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -97,6 +101,7 @@ class StreamControlOperator(KstreamOperator):
         self.stream = stream
         self.reason = reason
         self.lasts = lasts
+        self.begins = begins
         self.streams = None if streams is None else list(streams)
 
     @property
@@ -180,6 +185,10 @@ class StreamControlOperator(KstreamOperator):
                 refused = Conflict(f"{frozen}; unfreeze it first", tried=f"stop {run.spec.name}")
                 raise refused.passing(not freeze.doubt)
             self.log.warning("%s: %s", run.spec.name, frozen)
+        if action is Action.START and self.begins:
+            fresh = self.begins == FRESH
+            start_from(run, reason, path="" if fresh else self.begins, fresh=fresh)
+            return f"its desired state is running, and its next generation begins with {self.begins}"
         return _WORDS[action](run, reason)
 
     def _stopped(self, run: StreamRun, said: str) -> str:
@@ -190,6 +199,10 @@ class StreamControlOperator(KstreamOperator):
             self.log.warning("%s", error)
             return f"{said}; the task that watches it stops it once the servers answer"
         return report.why
+
+
+# What begins with no state at all.
+FRESH = "fresh"
 
 
 def _start(run: StreamRun, reason: str) -> str:

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from airflow_kstream.model.errors import Conflict, NotFound, Unavailable
 from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
+from airflow_kstream.model.streams.resume import StartWord
 from airflow_kstream.operators.stream_control import Action, StreamControlOperator
 from airflow_kstream.supervise.streams.folder.registry import registered
 from tests.airflow.declarations import Declarations, form
@@ -59,6 +60,18 @@ def test_a_word_carries_the_name_of_who_clicked_and_the_reason(
     word = desired(fleet)
     assert (word.state, word.by, word.author, word.reason) == (state, "ann", "streamer", "Kafka is moved")
     assert desired(fleet, "sales").state is DesiredState.RUNNING
+
+
+def test_a_start_can_say_where_the_next_generation_begins(fleet: Fleet) -> None:
+    with pytest.raises(Conflict, match="stop the stream first"):
+        say(Action.START, begins="fresh")
+    say(Action.STOP)
+    assert say(Action.START, begins="fresh").endswith("its next generation begins with fresh")
+    assert desired(fleet).start == StartWord(2, fresh=True)
+    with pytest.raises(AirflowFailException, match="/nowhere has no _metadata"):
+        say(Action.START, begins="/nowhere")
+    say(Action.START)
+    assert desired(fleet).start is None
 
 
 @pytest.mark.parametrize(
@@ -190,13 +203,23 @@ class TestForm:
 
     @pytest.mark.parametrize(
         ("name", "value"),
-        [("stream", "sales"), ("action", "kill"), ("reason", None), ("reason", "x"), ("lasts", "soon")],
+        [
+            ("stream", "sales"),
+            ("action", "kill"),
+            ("reason", None),
+            ("reason", "x"),
+            ("lasts", "soon"),
+            ("begins", "new"),
+        ],
     )
     def test_it_refuses_wrong_values(self, declared: Declarations, name: str, value: object) -> None:
         with pytest.raises(ParamValidationError):
             form(declared.dags()["control-east"])[name].resolve(value)
 
-    @pytest.mark.parametrize(("name", "value"), [("stream", "orders"), ("action", "stop"), ("lasts", "1h30m")])
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("stream", "orders"), ("action", "stop"), ("lasts", "1h30m"), ("begins", "fresh"), ("begins", "hdfs:///a/b")],
+    )
     def test_it_takes_what_the_operator_does(self, declared: Declarations, name: str, value: str) -> None:
         assert form(declared.dags()["control-east"])[name].resolve(value) == value
 
