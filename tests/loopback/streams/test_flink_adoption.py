@@ -189,6 +189,17 @@ def test_a_spark_application_is_of_the_type_that_its_declaration_says(adopter: A
     assert SparkEngine().adopted(adopter.run.session, spec, ours).job is None
 
 
+def test_the_next_job_is_adopted_once_the_first_has_ended(adopter: Adopter) -> None:
+    """This release starts none itself."""
+    adopt(adopter.run, adopter.application)
+    adopter.life.yarn.end(adopter.application)
+    adopter.application = adopter.life.yarn.start(frozenset()).id
+    for path, body in adopter.answers.items():
+        adopter.shows(path, body)
+    second = adopt(adopter.run, adopter.application)
+    assert (second.generation, second.adoption.application) == (2, adopter.application)
+
+
 def test_no_order_on_an_adopted_job_is_written(adopter: Adopter) -> None:
     adopt(adopter.run, adopter.application)
     before = dict(adopter.life.hdfs.files)
