@@ -17,7 +17,7 @@ from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN
 from airflow_kstream.model.streams.flink_contract import DEFAULT_CONFIRM, Kept, kept_file, read_kept
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import WorkerTokens
-from airflow_kstream.model.streams.persisted_spec import UnknownSpec
+from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import HERE, SERVES, JobMemory
 from airflow_kstream.supervise.streams.folder.engine import Newest
