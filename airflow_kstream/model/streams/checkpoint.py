@@ -1,4 +1,4 @@
-"""The progress that a Structured Streaming checkpoint on HDFS shows."""
+"""The progress that a checkpoint on HDFS shows, and what an engine tells of those that come by the clock."""
 
 from __future__ import annotations
 
@@ -12,6 +12,32 @@ from airflow_kstream.model.streams.stream_policies import Backlog
 
 
 @dataclass(frozen=True)
+class Clockwork:
+    """What an engine tells of checkpoints that come by the clock, whether or not there is input.
+
+    The newest may be `limit` old; the next is due `interval` after it, None if that is not known. `unit` and `worker`
+    are the engine's words for a checkpoint and for a process that works. What is not known is None or empty.
+    """
+
+    unit: str
+    worker: str
+    limit: timedelta
+    interval: timedelta | None = None
+    trouble: str = ""
+    """Why the next one does not come, in the words of the process that leads."""
+    workers: int | None = None
+    """The processes that work."""
+    refusal: str = ""
+    """Why the last one that was to work could not start, in YARN's words."""
+    waits: bool = False
+    """Whether YARN has yet to give what the leader asked for."""
+    restarts: int = 0
+    """How often the job restarted inside, as far as that was seen, since its newest checkpoint."""
+    moves: bool | None = None
+    """Whether the job read records between two looks. None: it can't be told."""
+
+
+@dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint at one moment. `offsets` and `commits` map batch ids to the file's modification time, by the
     NameNode's clock; `query` is the id in `metadata`.
@@ -19,7 +45,7 @@ class Checkpoint:
     A checkpoint that does not exist has empty maps and a query of None. `dstreams` is when Spark's older streaming last
     wrote a checkpoint of its own there (DStreams' `checkpoint-<milliseconds>`), None if it never did. `backlog` is what
     waits in Kafka; None if nobody asked, or the query reads something else. `writers` are HDFS's owners of the files in
-    both logs.
+    both logs. `clock` is set for checkpoints that come by the clock: each is a batch, planned when it is complete.
     """
 
     path: str
@@ -29,6 +55,7 @@ class Checkpoint:
     dstreams: datetime | None = None
     backlog: Backlog | None = None
     writers: frozenset[str] = frozenset()
+    clock: Clockwork | None = None
 
     @property
     def position(self) -> Position:

@@ -19,7 +19,8 @@ from airflow_kstream.model.streams.generation import Position
 class SignKind(StrEnum):
     """The kind of a sign. ALONE: no application of the stream lives. ABSENT: a claim has no application. UNCLAIMED: an
     application's generation has no claim. QUIET: the checkpoints do not move. LOST: a node is cut
-    off from YARN. OVERLONG: a batch, or the way to the first one, takes longer than it may."""
+    off from YARN. OVERLONG: a batch, or the way to the first one, takes longer than it may. STARVING: the application
+    runs, and no process of it works."""
 
     ALONE = "alone"
     ABSENT = "absent"
@@ -27,6 +28,7 @@ class SignKind(StrEnum):
     QUIET = "quiet"
     LOST = "lost"
     OVERLONG = "overlong"
+    STARVING = "starving"
 
 
 @dataclass(frozen=True)

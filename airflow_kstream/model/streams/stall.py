@@ -20,7 +20,8 @@ class Stall:
 
     `claim` is the nonce of the generation's claim, `path` is the checkpoint, `lasts` is how long the batch was in
     flight then, by the NameNode's clock. One that is not `planned` has input that waits, and the time is that since the
-    last plan.
+    last plan. `unit` is the engine's word for a batch; one that comes by the clock is `overdue` instead of in flight,
+    and the time is that since the one before.
     """
 
     generation: int
@@ -30,12 +31,14 @@ class Stall:
     limit: timedelta
     lasts: timedelta
     planned: bool = True
+    unit: str = "batch"
+    overdue: bool = False
 
     def __str__(self) -> str:
         state = "is in flight" if self.planned else "has input, and is not planned"
-        return (
-            f"batch {self.batch} {state} for {format_duration(self.lasts)}, longer than {format_duration(self.limit)}"
-        )
+        state = "has not come" if self.overdue else state
+        times = f"{format_duration(self.lasts)}, longer than {format_duration(self.limit)}"
+        return f"{self.unit} {self.batch} {state} for {times}"
 
     def is_same(self, other: Stall) -> bool:
         """Return whether both are of one batch of one generation, whenever each was seen."""
@@ -52,6 +55,8 @@ class Stall:
             "limit": self.limit.total_seconds(),
             "lasts": self.lasts.total_seconds(),
             "planned": self.planned,
+            "unit": self.unit,
+            "overdue": self.overdue,
         }
 
     @classmethod
@@ -68,6 +73,8 @@ class Stall:
                 timedelta(seconds=float(data["limit"])),
                 timedelta(seconds=float(data["lasts"])),
                 bool(data.get("planned", True)),
+                str(data.get("unit") or "batch"),
+                bool(data.get("overdue", False)),
             )
         except (KeyError, ValueError, TypeError, OverflowError):
             return None
@@ -146,8 +153,12 @@ LATE = frozenset({Pulse.SLOW, Pulse.STALLED, Pulse.START_STALLED})
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A pulse and its reason. `commit_age` is the time since the last commit, None if there is none."""
+    """A pulse and its reason. `commit_age` is the time since the last commit, None if there is none.
+
+    `starving` is whether it stands still because no process of it works.
+    """
 
     pulse: Pulse
     commit_age: timedelta | None
     why: str
+    starving: bool = False

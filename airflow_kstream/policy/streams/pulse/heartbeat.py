@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.clusters.application import ApplicationState
@@ -14,6 +13,7 @@ from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream_policies import FailurePolicy, HeartbeatPolicy
 from airflow_kstream.policy.streams.checkpoint.positions import changes
+from airflow_kstream.policy.streams.pulse.by_clock import Overlong, beat_by_clock, may_hang, overlong_by_clock
 
 # Worst first: a job with several queries is as healthy as the worst of them.
 _BY_WEIGHT = (
@@ -28,6 +28,8 @@ _BY_WEIGHT = (
     Pulse.HEALTHY,
 )
 
+
+_UNCONFIRMED = {Pulse.STALLED, Pulse.START_STALLED}
 
 # Of a threshold, between the two verdicts that make a stall: a NameNode that fails over may be minutes ahead.
 CONFIRMS = 0.25
@@ -48,7 +50,7 @@ def heartbeat(policy: HeartbeatPolicy, observation: Observation, looks: Looks | 
         _changed(point, looks, runs=runs)
         or _of_dstreams(point, now)
         or _nowhere(policy, point, claim, now, runs=runs)
-        or _confirmed(_pulse(policy, point, claim, now), _overlong(policy, point, claim, now), looks)
+        or _confirmed(_pulse(policy, point, claim, now, looks, runs=runs), _overlong(policy, point, claim, now), looks)
         for point in observation.checkpoints
     ]
     return min(beats, key=lambda beat: _BY_WEIGHT.index(beat.pulse))
@@ -79,12 +81,18 @@ def overlong_batches(
         for point, overlong in found
         if overlong
         and overlong.unconfirmed is Pulse.SLOW
+        and (point.clock is None or may_hang(point.clock))
         and (looks is None or looks.age(overlong.sign) >= overlong.limit * CONFIRMS)
     )
 
 
-def _stall(point: Checkpoint, claim: Claim, overlong: _Overlong, now: datetime, looks: Looks | None) -> Stall:
+def _stall(point: Checkpoint, claim: Claim, overlong: Overlong, now: datetime, looks: Looks | None) -> Stall:
     planned, at = not _between(point), point.position
+    if point.clock:
+        lasts, unit = now - (point.last_commit or now), point.clock.unit
+        return Stall(
+            claim.generation, claim.nonce, point.path, at.commit + 1, overlong.limit, lasts, unit=unit, overdue=True
+        )
     batch = at.offset if planned else at.commit + 1
     # Input waits for as long as somebody saw it wait: the last plan may be of last week.
     lasts = now - point.offsets[batch] if planned else looks.age(overlong.sign) if looks else timedelta()
@@ -116,7 +124,12 @@ def queued_since(observation: Observation) -> datetime | None:
 
 
 def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
-    """Return the time a batch may take: the floor, or a multiple of the 99th percentile of the query's own history."""
+    """Return the time a batch may take: the floor, or a multiple of the 99th percentile of the query's own history.
+
+    Of checkpoints that come by the clock, the engine tells it.
+    """
+    if point.clock:
+        return point.clock.limit
     durations = sorted(point.durations()[1:])
     if not durations:
         return policy.stall_floor
@@ -141,31 +154,24 @@ def planning_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
     return max(stall_threshold(policy, point), p99 * policy.stall_factor)
 
 
-@dataclass(frozen=True)
-class _Overlong:
-    """A batch, a start, or a wait for the next plan, that has taken longer than `limit`."""
-
-    sign: Sign
-    limit: timedelta
-    unconfirmed: Pulse
-
-
-def _overlong(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> _Overlong | None:
+def _overlong(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Overlong | None:
+    if point.clock:
+        return overlong_by_clock(policy, point, point.clock, claim, now, advanced=_advanced(point, claim))
     beat = _pulse(policy, point, claim, now)
     if beat.pulse is Pulse.START_STALLED:
         sign = Sign(SignKind.OVERLONG, (point.path, "start", claim.nonce))
-        return _Overlong(sign, policy.start_timeout, Pulse.STARTING)
+        return Overlong(sign, policy.start_timeout, Pulse.STARTING)
     if beat.pulse is Pulse.STALLED and _between(point):
         sign = Sign(SignKind.OVERLONG, (point.path, point.query, point.position.commit, "unplanned"))
-        return _Overlong(sign, planning_threshold(policy, point), Pulse.SLOW)
+        return Overlong(sign, planning_threshold(policy, point), Pulse.SLOW)
     if beat.pulse is Pulse.STALLED:
         sign = Sign(SignKind.OVERLONG, (point.path, point.query, point.position.offset))
-        return _Overlong(sign, stall_threshold(policy, point), Pulse.SLOW)
+        return Overlong(sign, stall_threshold(policy, point), Pulse.SLOW)
     return None
 
 
-def _confirmed(beat: Heartbeat, overlong: _Overlong | None, looks: Looks | None) -> Heartbeat:
-    if overlong is None or looks is None:
+def _confirmed(beat: Heartbeat, overlong: Overlong | None, looks: Looks | None) -> Heartbeat:
+    if overlong is None or looks is None or beat.pulse not in _UNCONFIRMED or beat.starving:
         return beat
     wait = overlong.limit * CONFIRMS - looks.age(overlong.sign)
     if wait <= timedelta():
@@ -197,14 +203,24 @@ def _nowhere(
 ) -> Heartbeat | None:
     """Return the heartbeat of a job that runs and does not write the folder that is declared, None for any other."""
     waited = now - claim.claimed_at
-    if not (runs and point.absent and waited > policy.start_timeout):
+    if point.clock or not (runs and point.absent and waited > policy.start_timeout):
         return None
     why = f"no query has written to {point.path} in {format_duration(waited)}: is it the folder that the job writes?"
     return Heartbeat(Pulse.NO_CHECKPOINT, None, why)
 
 
-def _pulse(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Heartbeat:
+def _pulse(
+    policy: HeartbeatPolicy,
+    point: Checkpoint,
+    claim: Claim,
+    now: datetime,
+    looks: Looks | None = None,
+    *,
+    runs: bool = True,
+) -> Heartbeat:
     age = now - point.last_commit if point.last_commit else None
+    if point.clock and runs:
+        return beat_by_clock(policy, point, point.clock, claim, now, looks, advanced=_advanced(point, claim))
     if not _advanced(point, claim):
         return _starting(policy, claim, now, age)
     if _between(point):

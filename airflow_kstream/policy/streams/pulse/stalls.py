@@ -55,7 +55,7 @@ def why_left_alone(spec: StreamSpec, observation: Observation, stall: Stall) -> 
     lately = {each.generation for each in past if observation.now - each.at < _DAY} - {stall.generation}
     reasons = (
         (policy.on_stall is not OnStall.RESTART, f"on_stall is {policy.on_stall}"),
-        (before, f"batch {stall.batch} hung before, and the restart did not help: a person has to look"),
+        (before, f"{stall.unit} {stall.batch} hung before, and the restart did not help: a person has to look"),
         (
             len(lately) >= policy.stall_restarts_per_day,
             f"{len(lately)} restarts for stalls within 24h are all that stall_restarts_per_day allows",

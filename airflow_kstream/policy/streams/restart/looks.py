@@ -9,6 +9,7 @@ from airflow_kstream.model.streams.looks import Sign, SignKind
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.policy.streams.checkpoint.positions import reaches
 from airflow_kstream.policy.streams.ends.death import ran
+from airflow_kstream.policy.streams.pulse.by_clock import starves
 
 
 def signs(observation: Observation) -> frozenset[Sign]:
@@ -44,6 +45,8 @@ def _signs(observation: Observation) -> Iterator[Sign]:
     yield Sign(
         SignKind.QUIET, tuple((point.path, point.position, point.last_move) for point in observation.checkpoints)
     )
+    if current and starves(observation):
+        yield Sign(SignKind.STARVING, current.id)
     if observation.yarn.containers:
         yield from (
             Sign(SignKind.LOST, report.node) for report in observation.yarn.containers.reports if report.cut_off
