@@ -226,6 +226,11 @@ class StreamSpec:
         return self.engine is EngineName.FLINK or self.application.endswith(".py")
 
     @property
+    def watch_only(self) -> str:
+        """Return why this release only watches such a stream, as the end of a sentence; empty if it acts on it."""
+        return ""
+
+    @property
     def files_in_conf(self) -> tuple[str, ...]:
         """Return the names of files that the client ships or loads by the conf, and of what viewfs mounts."""
         return tuple(files_in_conf(self.plain_conf))
@@ -263,6 +268,10 @@ class FlinkStreamSpec(StreamSpec):
     engine: EngineName = EngineName.FLINK
     savepoints: Savepoints = field(default_factory=Savepoints)
     outputs: tuple[HdfsPath, ...] = ()
+
+    @property
+    def watch_only(self) -> str:
+        return "this release only watches Flink's streams"
 
     @property
     def files_in_conf(self) -> tuple[str, ...]:

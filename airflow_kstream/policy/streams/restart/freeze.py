@@ -13,12 +13,26 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.contract import stop_marker
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Push, Revoke, Settled, Step, Stop, Submit
+from airflow_kstream.model.streams.plan import (
+    Examine,
+    GiveUp,
+    Kill,
+    Phase,
+    Push,
+    Refuse,
+    Revoke,
+    Settled,
+    Step,
+    Stop,
+    Submit,
+)
+from airflow_kstream.model.streams.stream import StreamSpec
 
 _CHANGES = (GiveUp, Kill, Push, Revoke, Stop, Submit)
 
@@ -30,6 +44,17 @@ def held_by_freeze(step: Step, observation: Observation) -> Step:
     return Settled(
         Phase.FROZEN, f"{_stands(observation)}; {_NAMES[type(step)]} waits for the end of the freeze: {step.why}"
     )
+
+
+def left_to_watch(spec: StreamSpec, step: Step, observation: Observation) -> Step:
+    """Return the step, or what is left of it for an engine whose streams are only watched: nothing acts on them."""
+    if not isinstance(step, (*_CHANGES, Examine)) or not spec.watch_only:
+        return step
+    app, why = observation.current, f"{_NAMES[type(step)]} is not carried out, because {spec.watch_only}"
+    if app is None or not app.alive:
+        return Refuse(f"{_stands(observation)}; {why}: {step.why}")
+    phase = Phase.RUNNING if app.state is ApplicationState.RUNNING else Phase.STARTING
+    return Settled(phase, f"{_stands(observation)}; {why}: {step.why}")
 
 
 def freeze_of(observation: Observation, ends: Horizon | None) -> tuple[str, str]:
@@ -55,6 +80,7 @@ def _warning(observation: Observation, ends: Horizon) -> str:
 
 
 _NAMES: dict[type[Step], str] = {
+    Examine: "a look into its processes",
     GiveUp: "giving up its claim",
     Kill: "a kill",
     Push: "a push of fresh tokens",

@@ -35,7 +35,7 @@ from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, refresh_of
 from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, SpecChange, words_of
-from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as
+from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as, left_to_watch
 
 # The states in which a stream is as it should be, and what an ended generation left is looked after.
 _TIDY = {Phase.RUNNING, Phase.STOPPED}
@@ -55,7 +55,7 @@ def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mo
     left_alone = observation.claim is not None and observation.claim.foreign
     if isinstance(step, Settled) and step.phase in _TIDY and not left_alone:
         step = due_revocation(observation) or step
-    return held_by_freeze(step, observation)
+    return left_to_watch(spec, held_by_freeze(step, observation), observation)
 
 
 def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:

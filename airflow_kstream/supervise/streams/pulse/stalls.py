@@ -39,7 +39,7 @@ class StallCare:
 
         `doubt` is what keeps any successor from the checkpoints as they are, None if nothing does.
         """
-        if self.stall is None or observation.frozen or doubt:
+        if self.stall is None or observation.frozen or self.subject.spec.watch_only or doubt:
             return settled
         return step_for_stall(self.subject.spec, observation, settled, self.stall, self._found)
 

@@ -116,7 +116,7 @@ def take_the_credentials_out(house: House) -> None:
 
 
 def make_newer(house: House) -> None:
-    house.change("sales", version=4)
+    house.change("sales", version=5)
 
 
 def take_the_lifetimes_out(house: House) -> None:
@@ -127,7 +127,7 @@ def take_the_lifetimes_out(house: House) -> None:
 TROUBLES = {
     break_json: "gen-000001 can't be understood: it is not JSON; nothing is done for this stream until somebody has",
     take_the_credentials_out: "is RUNNING; what was submitted is not known: the claim's spec lacks credentials",
-    make_newer: "left alone: what was submitted is not known: its claim is of version 4, and this program",
+    make_newer: "left alone: what was submitted is not known: its claim is of version 5, and this program",
     take_the_lifetimes_out: "is RUNNING; its claim doesn't tell its lifetimes",
     add_a_field_to_the_spec: "application_1_0002 is RUNNING",
 }
@@ -259,7 +259,7 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
 def test_a_request_to_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:
     house = House()
     make_newer(house)
-    with pytest.raises(InvalidInput, match="its claim is of version 4"):
+    with pytest.raises(InvalidInput, match="its claim is of version 5"):
         declared_at_last(house.session, StreamId("sales", CLUSTER.state_dir))
 
 

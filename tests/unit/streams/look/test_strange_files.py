@@ -58,7 +58,7 @@ HISTORY = (
     "by-hand.txt",
 )
 _WHY = {"no UTF-8": "it is not text", "a folder": "it is a folder", "a list": "it is not JSON object"}
-_NEWER = "is of version 99, and this program reads 3"
+_NEWER = "is of version 99, and this program reads"
 
 
 def lay(hdfs: SimHdfs, path: str, content: bytes | None) -> None:

@@ -20,8 +20,8 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.contract import ended_file, stop_marker
 from airflow_kstream.model.streams.freeze import Freeze
 from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -89,7 +89,7 @@ def past_its_horizon(yarn: SimulatedYarn) -> None:
     yarn.pass_time(6.99 * 86400)
 
 
-@pytest.mark.parametrize(
+SITUATIONS = pytest.mark.parametrize(
     ("situation", "kind"),
     [
         (lambda yarn: None, Submit),
@@ -100,6 +100,9 @@ def past_its_horizon(yarn: SimulatedYarn) -> None:
         (never_arrived, GiveUp),
     ],
 )
+
+
+@SITUATIONS
 def test_whatever_would_change_the_world_waits_while_the_cluster_is_frozen(
     situation: Callable[[SimulatedYarn], None], kind: type[Step]
 ) -> None:
@@ -119,6 +122,22 @@ def test_whatever_would_change_the_world_waits_while_the_cluster_is_frozen(
     assert due.why in frozen.why
     yarn.freeze = replace(yarn.freeze, until=yarn.now)
     assert step() == due
+
+
+@SITUATIONS
+def test_nothing_acts_on_a_stream_that_its_engine_only_lets_be_watched(
+    situation: Callable[[SimulatedYarn], None], kind: type[Step]
+) -> None:
+    yarn = SimulatedYarn()
+    situation(yarn)
+    watched_only = FlinkStreamSpec("orders", TicketCredentials(), "/jobs/orders.jar", TICKET_SPEC.checkpoints)
+    seen = yarn.look()
+    due = next_step(TICKET_SPEC, seen, watched(seen), Mode.ENSURE)
+    assert isinstance(due, kind)
+    left = next_step(watched_only, seen, watched(seen), Mode.ENSURE)
+    assert isinstance(left, Settled if seen.any_alive else Refuse)
+    assert due.why in left.why
+    assert watched_only.watch_only in left.why
 
 
 def test_a_requested_restart_waits_for_the_end_of_the_freeze(life: Life) -> None:
