@@ -70,8 +70,10 @@ def _vertex(body: Mapping[str, Any]) -> FlinkVertex:
 
 
 def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:
-    counts, latest = body["counts"], body["latest"]
-    failed = latest["failed"]
+    counts, latest, remembered = body["counts"], body["latest"], body.get("history") or ()
+    failed, completed = latest["failed"], latest["completed"]
+    newest = int(completed["id"]) if completed else -1
+    begun = [_moment(one["trigger_timestamp"]) for one in remembered if one["status"] == "IN_PROGRESS"]
     return FlinkCheckpoints(
         int(counts["completed"]),
         int(counts["failed"]),
@@ -81,6 +83,8 @@ def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:
         _checkpoint(latest["savepoint"], "trigger_timestamp"),
         _checkpoint(latest["restored"], "restore_timestamp"),
         str(failed["failure_message"]) if failed else None,
+        sum(one["status"] == "FAILED" and int(one["id"]) > newest for one in remembered),
+        min(begun, default=None),
     )
 
 

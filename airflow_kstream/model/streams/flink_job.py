@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from airflow_kstream.model.streams.generation import Claim, StreamId
+
+
+def flink_job_id(stream: StreamId, generation: int, nonce: str) -> str:
+    """Return the id of a generation's job, which is known before it runs."""
+    return hashlib.sha256(f"{stream}-{generation}-{nonce}".encode()).hexdigest()[:32]
+
+
+def job_of(stream: StreamId, claim: Claim) -> str | None:
+    """Return the id of the job that a claim is about; None for one that was adopted and never told it."""
+    return flink_job_id(stream, claim.generation, claim.nonce) if claim.submitted_by_us else claim.adoption.job
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,8 @@ class FlinkCheckpoints:
     """Checkpoints since the JobManager's start; `restored` grows with each restart of the job inside Flink.
 
     `failed` also counts those that were triggered while tasks were still being deployed: healthy jobs have some.
+    `failed_since` are those after the newest completed one, as far as the JobManager remembers them, `last_failure` is
+    why the last one failed, and `begun` is since when one is in progress.
     """
 
     completed: int
@@ -74,6 +89,8 @@ class FlinkCheckpoints:
     savepoint: FlinkCheckpoint | None
     resumed_from: FlinkCheckpoint | None
     last_failure: str | None
+    failed_since: int = 0
+    begun: datetime | None = None
 
 
 @dataclass(frozen=True)

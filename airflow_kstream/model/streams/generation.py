@@ -131,6 +131,8 @@ class Adoption:
     started: datetime | None = None
     """The application's start by the ResourceManager's clock; given if the claim alone does not tell how old the tokens
     are."""
+    job: str | None = None
+    """The id of its job, where an engine's application has one."""
 
 
 @dataclass(frozen=True)

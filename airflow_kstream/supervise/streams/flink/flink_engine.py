@@ -12,16 +12,17 @@ from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
+from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
 from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
-
-# Flink's own default (security.delegation.tokens.renewal.time-ratio).
-_RENEWAL_RATIO = 0.75
 
 
 class FlinkEngine:
@@ -47,7 +48,8 @@ class FlinkEngine:
         raise InvalidInput("this release does not submit Flink jobs", tried="submit")
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
-        return tuple(Checkpoint(path, None) for path in spec.checkpoints)
+        stream, conf = StreamId(spec.name, session.cluster.state_dir), _conf(session.cluster, spec)
+        return tuple(flink_progress(session, path, newest, stream, conf) for path in spec.checkpoints)
 
     def committed(self, session: ClusterSession, point: Checkpoint) -> CommittedBatch | None:
         return None
@@ -64,21 +66,21 @@ class FlinkEngine:
         yield f"/user/{app.user}/.flink/{app.id}"
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
-        return _RENEWAL_RATIO
+        return renewal_ratio(_conf(cluster, spec))
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         return True
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
-        return ()
+        return token_rounds(log)
 
     def token_filesystems(self, cluster: Cluster, spec: StreamSpec) -> tuple[str, ...]:
-        return (cluster.default_fs,)
+        return token_filesystems(_conf(cluster, spec), cluster.default_fs)
 
     def uncounted_tokens(
         self, cluster: Cluster, spec: StreamSpec, tokens: tuple[LaunchToken, ...] = ()
     ) -> tuple[UncountedToken, ...]:
-        return ()
+        return uncounted_tokens(spec, _conf(cluster, spec), cluster.default_fs, tokens)
 
     def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
         return ()
@@ -87,4 +89,9 @@ class FlinkEngine:
         raise InvalidInput("this release takes no thread dumps of Flink jobs", tried=f"look into {app.id}")
 
     def last_error(self, logs: Mapping[str, str]) -> str:
-        return ""
+        return last_error(logs, LOG)
+
+
+def _conf(cluster: Cluster, spec: StreamSpec) -> Mapping[str, str]:
+    """Return the settings of a job, as far as they are declared."""
+    return spec.plain_conf

@@ -1,0 +1,76 @@
+"""How often a Flink job completes checkpoints: what its settings promise, and why the next one does not come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from textwrap import shorten
+
+from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkJob
+
+_CONF = "execution.checkpointing."
+# CheckpointConfig's defaults.
+_TIMEOUT = timedelta(minutes=10)
+# Jobs set it to thousands: nobody waits for so many.
+_TOLERABLE = 3
+_DURATION = re.compile(r"\s*(?P<number>\d+)\s*(?P<unit>[a-zµ]*)\s*")
+# TimeUtils of Flink. Without a unit it is milliseconds.
+_UNITS = {
+    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
+    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
+    **dict.fromkeys(("min", "m", "minute", "minutes"), timedelta(minutes=1)),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
+    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), timedelta(microseconds=1)),
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), timedelta()),
+}
+# Characters of an error that is part of a sentence.
+_SHOWN = 300
+
+
+def flink_duration(text: str) -> timedelta | None:
+    """Read a duration as Flink writes and reads it; None if it is none."""
+    found = _DURATION.fullmatch(text.lower())
+    unit = _UNITS.get(found["unit"]) if found else None
+    return int(found["number"]) * unit if found and unit is not None else None
+
+
+def declared_pace(conf: Mapping[str, str]) -> FlinkCheckpointing:
+    """Return what the settings say, with Flink's defaults. The job's own code may say something else."""
+    read = {key: flink_duration(conf.get(f"{_CONF}{key}", "")) for key in ("interval", "timeout", "min-pause")}
+    tolerable = conf.get(f"{_CONF}tolerable-failed-checkpoints", "0").strip()
+    return FlinkCheckpointing(
+        read["interval"],
+        read["timeout"] or _TIMEOUT,
+        read["min-pause"] or timedelta(),
+        int(tolerable) if tolerable.isdecimal() else 0,
+        survives=True,
+    )
+
+
+def checkpoint_limit(pace: FlinkCheckpointing) -> timedelta:
+    """Return how old the newest checkpoint may be: Flink's Kubernetes operator judges by the same time."""
+    longest = max(pace.interval or timedelta(), pace.timeout, pace.pause)
+    return longest * (min(pace.tolerable, _TOLERABLE) + 2)
+
+
+def checkpoint_trouble(seen: FlinkCheckpoints) -> str:
+    """Return why no newer checkpoint has come, as the JobManager tells it; empty if it doesn't."""
+    if seen.failed_since:
+        last = shorten(without_secrets(seen.last_failure or "no reason given"), _SHOWN, placeholder="…").rstrip(".")
+        return f"{seen.failed_since} failed in a row, the last one: {last}"
+    return f"one is in progress since {seen.begun:%H:%M:%S} UTC" if seen.begun else ""
+
+
+def records_read(job: FlinkJob) -> int | None:
+    """Return how many records the job's vertices read from each other; None where that tells nothing.
+
+    A job that is chained into one vertex reads 0 always, and tasks that wait for a slot read none whatever hangs.
+    """
+    counts = [vertex.read for vertex in job.vertices]
+    runs = all(vertex.status == "RUNNING" for vertex in job.vertices)
+    if len(counts) < 2 or not runs or None in counts:
+        return None
+    return sum(count for count in counts if count is not None)

@@ -1,0 +1,120 @@
+"""The words of a JobManager's log: its rounds of new tokens, the workers that YARN refused it, and its last error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from textwrap import shorten
+
+from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.horizon import TokenRound
+from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
+
+# A record begins with a time; Flink's own layout has milliseconds after a comma.
+_RECORD = re.compile(
+    r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+(?P<level>[A-Z]+)\s", re.MULTILINE
+)
+# DefaultDelegationTokenManager. Without a renewal date no further round is scheduled.
+_NEXT = re.compile(r"Tokens update task started with (?P<delay>.+?) delay")
+_FAILED = re.compile(r"Failed to update tokens, will try again in (?P<delay>\d+ ?[a-z]*)")
+_NO_MORE = "Tokens update task not started because"
+# ActiveResourceManager and YarnResourceManagerDriver. A worker's name has its node in brackets.
+_WORKER = re.compile(r"Worker (?P<id>[^\s(]+)\S* is (?P<what>registered|terminated\. Diagnostics:)")
+_ASKS, _GETS = re.compile(r"Requesting new (?:worker|TaskExecutor)"), re.compile(r"Received [1-9]\d* containers?\.")
+_STACK = re.compile(r"^\s*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
+_ENDS_IT = re.compile(r"reached terminal state FAILED|switched from state \w+ to FAIL|Application failed unexpectedly")
+_ERROR = re.compile(r"(?:Caused by: )?(?P<error>(?:[\w$]+\.)+[\w$]*(?:Exception|Error|InvalidToken|Throwable)\b[^\n]*)")
+_NO_CAUSE = re.compile(r"java\.lang\.InterruptedException|java\.util\.concurrent\.RejectedExecutionException")
+_SHOWN = 500
+_LAST_ERROR = 400
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why no TaskManager works: YARN's words on the last one that ended, or `waits` for a container of YARN's."""
+
+    words: str = ""
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class _Record:
+    at: datetime
+    level: str
+    text: str
+
+
+def token_rounds(log: str) -> tuple[TokenRound, ...]:
+    """Return the rounds that the log tells, oldest first, by the clock of the JobManager's host, taken for UTC.
+
+    A round that failed is one that brought nothing: the tokens before it end when they ended.
+    """
+    rounds: list[TokenRound] = []
+    for record in _records(log):
+        if found := _NEXT.search(record.text):
+            delay = flink_duration(found["delay"]) or timedelta()
+            rounds.append(TokenRound(record.at, record.at + delay / USUAL_RENEWAL_RATIO, delay))
+        elif found := _FAILED.search(record.text):
+            ends = rounds[-1].tokens_end if rounds else None
+            delay = flink_duration(found["delay"]) or timedelta()
+            rounds.append(TokenRound(record.at, ends or record.at + delay, delay))
+        elif _NO_MORE in record.text:
+            rounds.append(TokenRound(record.at, None, timedelta.max))
+    return tuple(rounds)
+
+
+def last_refusal(log: str) -> Refusal:
+    """Return why no worker comes. The end of one that had registered says nothing of those that are to follow."""
+    registered: set[str] = set()
+    refused, ended, asked, given = "", "", -1, -1
+    for number, record in enumerate(_records(log)):
+        if _ASKS.search(record.text):
+            asked = number
+        elif _GETS.search(record.text):
+            given = number
+        elif found := _WORKER.search(record.text):
+            words = record.text[found.end() :]
+            if found["what"] == "registered":
+                registered.add(found["id"])
+                refused = ""
+            elif found["id"] in registered:
+                ended, refused = words, ""
+            else:
+                refused = words
+    if refused and given >= 0:
+        return Refusal(_short(refused))
+    return Refusal(_short(refused or ended), waits=asked > given)
+
+
+def last_error(logs: Mapping[str, str], log: str) -> str:
+    """Return the innermost cause of what ended the job or its JobManager, as the file `log` tells; else the last
+    exception that a JVM wrote; empty if there is none."""
+    errors = [error for record in _records(logs.get(log, "")) if _ends(record) and (error := _innermost(record.text))]
+    if not errors:
+        rest = "\n".join(text for name, text in logs.items() if name != log)
+        errors = [error] if (error := _innermost(rest)) else []
+    return shorten(errors[-1], _LAST_ERROR, placeholder=" ...") if errors else ""
+
+
+def _ends(record: _Record) -> bool:
+    return record.level in {"ERROR", "FATAL"} or _ENDS_IT.search(record.text) is not None
+
+
+def _innermost(text: str) -> str:
+    found = [match["error"] for match in _ERROR.finditer(text) if not _NO_CAUSE.match(match["error"])]
+    return found[-1] if found else ""
+
+
+def _records(log: str) -> Iterator[_Record]:
+    begins = list(_RECORD.finditer(log))
+    for number, begun in enumerate(begins):
+        end = begins[number + 1].start() if number + 1 < len(begins) else len(log)
+        at = datetime.fromisoformat(begun["at"]).replace(tzinfo=UTC) + timedelta(milliseconds=int(begun["millis"] or 0))
+        yield _Record(at, begun["level"], log[begun.end() : end])
+
+
+def _short(words: str) -> str:
+    return shorten(without_secrets(_STACK.sub("", words)), _SHOWN, placeholder="…")

@@ -1,0 +1,262 @@
+"""How far a Flink job has come: its complete checkpoints on HDFS, and what its JobManager alone knows.
+
+HDFS decides. The JobManager is asked only of a job whose newest checkpoint is not fresh, because a fresh one needed
+every task: how many TaskManagers work, why the next checkpoint does not come, how often the job restarted inside. A
+look costs two WebHDFS calls, one more for each checkpoint that is under way, and at most two GETs (a job's first look:
+three); an answer serves for a minute.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.flink_pages import FlinkPages
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
+from airflow_kstream.model.streams.flink_job import (
+    FlinkCheckpointing,
+    FlinkCheckpoints,
+    FlinkJob,
+    FlinkOverview,
+    job_of,
+)
+from airflow_kstream.model.streams.generation import Claim, StreamId
+from airflow_kstream.policy.streams.flink.checkpoint_pace import (
+    checkpoint_limit,
+    checkpoint_trouble,
+    declared_pace,
+    records_read,
+)
+from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_refusal
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.engine import Newest
+
+LOG = "jobmanager.log"
+_FOLDER = re.compile(r"chk-(\d{1,18})")
+_METADATA = "_metadata"
+# A checkpoint this young needed every task.
+_FRESH = timedelta(minutes=2)
+# Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
+_SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
+# Pages of one look, and of the first.
+_PAGES, _FIRST = 2, 3
+# Seconds after which a job that nobody looks at is forgotten.
+_FORGOTTEN = 3600.0
+T = TypeVar("T")
+
+
+@dataclass
+class _Known:
+    """What is known of one job. `base` is how often it had restarted inside, and at which checkpoint; `read` is how
+    many records its vertices had read at the last two answers."""
+
+    used: float = 0.0
+    newest: tuple[int, FileStatus] | None = None
+    pages: dict[str, tuple[float, Any]] = field(default_factory=dict)
+    base: tuple[int, int] | None = None
+    read: tuple[int | None, int | None] = (None, None)
+    starves_since: float | None = None
+    refusal: tuple[float, Refusal] | None = None
+
+
+@dataclass
+class JobMemory:
+    """What one process remembers of the jobs that it looks at, by their applications."""
+
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
+
+    def of(self, application: str, job: str) -> _Known:
+        now = self.clock()
+        if (application, job) not in self._known:
+            self._known = {key: known for key, known in self._known.items() if now - known.used < _FORGOTTEN}
+        known = self._known.setdefault((application, job), _Known())
+        known.used = now
+        return known
+
+
+# Each look makes an engine of its own.
+_HERE = JobMemory()
+
+
+def flink_progress(
+    session: ClusterSession,
+    path: str,
+    newest: Newest,
+    stream: StreamId,
+    conf: Mapping[str, str],
+    memory: JobMemory = _HERE,
+) -> Checkpoint:
+    """Read the checkpoints of the newest generation's job, which lie below `path`.
+
+    A generation that has completed none stands where it was claimed. Raises Unavailable: when HDFS is away.
+    """
+    claim = newest.claim
+    job = job_of(stream, claim) if claim else None
+    if claim is None or job is None:
+        return Checkpoint(path, None)
+    app = newest.application
+    known = memory.of(app.id if app else "", job)
+    found = _newest(session.hdfs, f"{path.rstrip('/')}/{job}", known)
+    point = _point(path, claim, found)
+    look = _Look(session, app, job, known, memory.clock(), conf)
+    return replace(point, clock=look.clockwork(found[0] if found else -1, _age(session, found)))
+
+
+def _newest(hdfs: Hdfs, folder: str, known: _Known) -> tuple[int, FileStatus] | None:
+    """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
+    entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(_FOLDER.fullmatch(entry.name)))
+    for number in sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True):
+        if known.newest and known.newest[0] == number:
+            return known.newest
+        try:
+            status = hdfs.status(f"{folder}/chk-{number}/{_METADATA}")
+        except NotFound:
+            continue
+        if status.length:
+            known.newest = number, status
+            return known.newest
+    return None
+
+
+def _point(path: str, claim: Claim, found: tuple[int, FileStatus] | None) -> Checkpoint:
+    if found:
+        number, status = found
+        times = {number: status.modified}
+        return Checkpoint(path, None, times, times, writers=frozenset({status.owner} - {""}))
+    begun = claim.position_of(path) if claim.submitted_by_us else None
+    times = {begun.commit: claim.claimed_at} if begun and begun.commit >= 0 else {}
+    return Checkpoint(path, None, times, times)
+
+
+def _age(session: ClusterSession, found: tuple[int, FileStatus] | None) -> timedelta | None:
+    return session.hdfs.now() - found[1].modified if found else None
+
+
+@dataclass
+class _Look:
+    """One look at the JobManager of a job. All times are seconds of the memory's clock."""
+
+    session: ClusterSession
+    app: Application | None
+    job: str
+    known: _Known
+    now: float
+    conf: Mapping[str, str]
+    left: int = 0
+    pages: FlinkPages | None = None
+
+    def clockwork(self, number: int, age: timedelta | None) -> Clockwork:
+        pace = self._known_page("pace") or declared_pace(self.conf)
+        runs = self.app is not None and self.app.state is ApplicationState.RUNNING
+        if not runs or (age is not None and age <= _FRESH):
+            self.known.starves_since, self.known.refusal = None, None
+            return _clockwork(pace)
+        late = age is None or age > checkpoint_limit(pace)
+        overview, seen, own, vertices = self._asked(late=late)
+        pace = own or pace
+        refusal = self._refusal(overview)
+        return replace(
+            _clockwork(pace),
+            trouble=checkpoint_trouble(seen) if seen else "",
+            workers=overview.taskmanagers if overview and overview.running else None,
+            refusal=refusal.words,
+            waits=refusal.waits,
+            restarts=self._restarts(number, seen),
+            moves=self._moves(vertices) if late else None,
+        )
+
+    def _asked(
+        self, *, late: bool
+    ) -> tuple[FlinkOverview | None, FlinkCheckpoints | None, FlinkCheckpointing | None, FlinkJob | None]:
+        """Ask what is missing or old, the most telling first. Without the first answer nothing else is asked."""
+        self.left = _PAGES if self.known.pages else _FIRST
+        try:
+            overview = self._page("overview", FlinkPages.overview)
+            if overview is None:
+                return None, None, self._known_page("pace"), None
+            seen = self._page("checkpoints", lambda pages: pages.checkpoints(self.job))
+            pace = self._known_page("pace") or self._page("pace", lambda pages: pages.checkpointing(self.job))
+            vertices = self._page("job", lambda pages: pages.job(self.job), self._count) if late else None
+        finally:
+            if self.pages:
+                self.pages.close()
+        return overview, seen, pace, vertices
+
+    def _page(
+        self, name: str, ask: Callable[[FlinkPages], T], heard: Callable[[T | None], None] = lambda answer: None
+    ) -> T | None:
+        """Return an answer, None if there was none; an older one where this look may ask nothing more."""
+        at, before = self.known.pages.get(name, (None, None))
+        if self.left == 0 or (at is not None and self.now - at < _SERVES):
+            return before
+        self.left -= 1
+        try:
+            if self.pages is None:
+                app, session = self.app, self.session
+                where = session.yarn.active()
+                self.pages = FlinkPages(where, app.id if app else "", session.identity, session.cluster.tls, _WITHIN)
+            answer = ask(self.pages)
+        except KstreamError:
+            answer = None
+        self.known.pages[name] = self.now, answer
+        heard(answer)
+        return answer
+
+    def _known_page(self, name: str) -> Any:
+        return self.known.pages.get(name, (None, None))[1]
+
+    def _count(self, job: FlinkJob | None) -> None:
+        self.known.read = self.known.read[1], records_read(job) if job else None
+
+    def _moves(self, vertices: FlinkJob | None) -> bool | None:
+        before, now = self.known.read
+        return None if vertices is None or before is None or now is None else before != now
+
+    def _restarts(self, number: int, seen: FlinkCheckpoints | None) -> int:
+        if seen is None:
+            return 0
+        if self.known.base is None or self.known.base[0] != number or seen.restored < self.known.base[1]:
+            self.known.base = number, seen.restored
+        return seen.restored - self.known.base[1]
+
+    def _refusal(self, overview: FlinkOverview | None) -> Refusal:
+        """Return why no TaskManager works, as the JobManager's log tells it; nothing if one works.
+
+        Who looks again reads it only of a job that has been without one for a minute: most get one within that.
+        """
+        known = self.known
+        if overview is None or not overview.starves:
+            known.starves_since, known.refusal = None, None
+            return Refusal()
+        first = known.starves_since is None
+        known.starves_since = self.now if known.starves_since is None else known.starves_since
+        if known.refusal and self.now - known.refusal[0] < _SERVES:
+            return known.refusal[1]
+        if first or self.now - known.starves_since >= _SERVES:
+            known.refusal = self.now, last_refusal(self._log())
+        return known.refusal[1] if known.refusal else Refusal()
+
+    def _log(self) -> str:
+        container = LoggedContainer.of_link(self.app.logs_url) if self.app else None
+        if container is None:
+            return ""
+        logs = ContainerLogs(self.session.cluster, self.session.identity)
+        try:
+            tails = logs.live_tails(container, (LOG,), _LOG_SIZE, _LOG_WITHIN)
+        except KstreamError:
+            return ""
+        return tails[LOG].text if LOG in tails else ""
+
+
+def _clockwork(pace: FlinkCheckpointing) -> Clockwork:
+    return Clockwork("checkpoint", "TaskManager", checkpoint_limit(pace), pace.interval)
