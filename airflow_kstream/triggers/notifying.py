@@ -15,6 +15,7 @@ from airflow_kstream import settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
+from airflow_kstream.model.streams.horizon import Replacement
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.notifications.bounds import within_at_once
@@ -273,6 +274,15 @@ def look(verdict: Verdict, memory: Memory, *, blind: bool) -> tuple[tuple[Troubl
     return tuple(told), known(signs)
 
 
+def _of_replacement(replacement: Replacement | None) -> dict[str, Any]:
+    """Return the signs of the warning, which tells once that the time is past: it foretells on pages."""
+    if replacement is None:
+        return {}
+    now = datetime.now(UTC)
+    lost = replacement.words(now) if replacement.lost(now) else ""
+    return {"not_replaceable": lost, "replacement_known": replacement.known, "keeper": replacement.silent}
+
+
 def signs_of(verdict: Verdict, *, blind: bool) -> Signs:
     if verdict.step is None:
         return Signs(concluded=False, blind=blind, why=verdict.why)
@@ -284,12 +294,15 @@ def signs_of(verdict: Verdict, *, blind: bool) -> Signs:
             left=verdict.credentials.remaining,
             horizon=verdict.credentials.horizon,
             not_refreshed=verdict.credentials.refreshed.trouble if verdict.credentials.refreshed else "",
+            **_of_replacement(verdict.credentials.replacement),
         ),
         lives=verdict.lives,
         progress=ProgressSigns(
             works=verdict.progress.works,
             pulse=verdict.progress.pulse,
             pulse_why=verdict.progress.pulse_why,
+            starving=verdict.progress.starving,
+            shared=verdict.past.environment if verdict.progress.starving else "",
             queued=verdict.progress.queued,
             queued_too_long=verdict.progress.queued_too_long,
         ),

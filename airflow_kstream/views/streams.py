@@ -101,7 +101,16 @@ def _last_commit(verdict: Verdict) -> str:
 def _horizon(verdict: Verdict) -> str:
     """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
     others = f"; not counted: {', '.join(verdict.credentials.uncounted)}" if verdict.credentials.uncounted else ""
-    return f"{_counted(verdict)}{_until_then(verdict)}{others}{_logs(verdict)}"
+    return f"{_counted(verdict)}{_until_then(verdict)}{others}{_replaced(verdict)}{_logs(verdict)}"
+
+
+def _replaced(verdict: Verdict) -> str:
+    """Return from when on it can't replace a worker that it loses, and that nobody confirms that it can."""
+    replacement = verdict.credentials.replacement
+    if replacement is None or not verdict.lives or verdict.seen is None:
+        return ""
+    told = (replacement.words(verdict.seen.now), replacement.silent)
+    return "".join(f"; {words}" for words in told if words)
 
 
 def _until_then(verdict: Verdict) -> str:

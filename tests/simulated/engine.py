@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name
-from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -141,6 +141,9 @@ class FakeEngine:
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5
+
+    def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
+        return None
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         return ()

@@ -44,6 +44,9 @@ class EventKind(StrEnum):
     BLOCKED = "restart_blocked"
     BREAKER = "breaker_open"
     STALLED = "stalled"
+    STARVING = "nothing_works"
+    NOT_REPLACEABLE = "not_replaceable"
+    KEEPER = "keeper_silent"
     CHANGED = "checkpoint_changed"
     QUEUED = "queued_too_long"
     KILLED = "waits_for_a_person"
@@ -212,6 +215,9 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.BLOCKED: ("its restart is blocked", "its restart is blocked no longer"),
     EventKind.BREAKER: ("its circuit breaker is open", "its circuit breaker is closed"),
     EventKind.STALLED: ("it runs and makes no progress", "it is stalled no longer"),
+    EventKind.STARVING: ("it runs, and no process of it works", "its processes work again"),
+    EventKind.NOT_REPLACEABLE: ("what it loses can't be replaced", "what it loses can be replaced"),
+    EventKind.KEEPER: ("nobody confirms its new processes' tokens", "its new processes' tokens are confirmed"),
     EventKind.CHANGED: ("its checkpoint changed while it runs", "its checkpoint goes on where it was"),
     EventKind.QUEUED: ("it waits in YARN's queue", "it waits in YARN's queue no longer"),
     EventKind.KILLED: ("a person killed it, and it waits for one", "it waits for a person no longer"),
@@ -222,7 +228,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.KEYTAB_ROTATED: ("its keytab was rotated", "it no longer runs with a rotated keytab"),
     EventKind.NOT_REFRESHED: ("it gets no fresh tokens", "it gets fresh tokens"),
     EventKind.UNREACHABLE: ("the cluster is unreachable, so none of its streams is seen", "the cluster is reachable"),
-    EventKind.ENVIRONMENT: ("streams end without a fault of theirs", "the streams work again"),
+    EventKind.ENVIRONMENT: ("streams end or starve without a fault of theirs", "the streams work again"),
     EventKind.UNDECLARED: ("a stream runs and is declared no longer", "the stream no longer runs undeclared"),
     EventKind.UNWATCHED: ("nobody watches a stream", "the stream is watched again"),
     EventKind.TICKET: ("a ticket is not renewed", "the ticket is renewed"),

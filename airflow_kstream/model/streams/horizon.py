@@ -22,10 +22,51 @@ class HorizonReason(StrEnum):
     RENEWAL_ENDED = "its driver makes no more tokens: a round of new ones failed unnoticed (SPARK-37787)"
     SHORTER_TOKENS = "the cluster's tokens end before its driver replaces them: their renew interval was shortened"
     SERVICE_TOKEN = "a token of its launch ends before HDFS's, and nobody makes the job another"
+    NO_NEW_WORKERS = "its new workers can't start once the tokens of its launch have ended"
     POLICY_MAX_AGE = "the restart policy's max_age"
     NOT_PUSHED = "the tokens that were pushed last end, and nobody pushes others"
     UNKNOWN = "when its credentials end is not known"
     NONE = "the job makes its own tokens from its keytab"
+
+
+@dataclass(frozen=True)
+class WorkerTokens:
+    """The tokens with which a job's new workers start, where they are not the leader's newest.
+
+    `worker` is the engine's word for one. They are those of the launch, which the ResourceManager renews if `renewed`.
+    With a keeper beside the job that puts younger ones in their place, they serve until `kept_until`; `silent` is why
+    nobody confirms any longer that it goes on, empty if it does.
+    """
+
+    worker: str
+    renewed: bool = False
+    kept_until: datetime | None = None
+    silent: str = ""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Whether a job can replace a worker that it loses: for ever without an `until`, if that is `known`.
+
+    From then on the job runs on as it is: it is a loss of the ability to replace, and no end. `silent` is as in
+    `WorkerTokens`.
+    """
+
+    worker: str
+    until: datetime | None = None
+    known: bool = True
+    silent: str = ""
+
+    def lost(self, now: datetime) -> bool:
+        return self.until is not None and self.until <= now
+
+    def words(self, now: datetime) -> str:
+        """Return the warning in words; empty if there is nothing to warn of."""
+        if self.until is None:
+            return ""
+        moment = f"{self.until:%Y-%m-%d %H:%M} UTC"
+        when = f"since {moment}" if self.lost(now) else f"from {moment} on"
+        return f"{when} a {self.worker} that it loses can't be replaced, and it runs on without"
 
 
 @dataclass(frozen=True)
@@ -35,7 +76,7 @@ class Horizon:
     Without `hard` they never end by themselves (NONE), or nobody knows when (UNKNOWN). Between `plan` and `force` a
     restart waits for a good preflight, after `force` it doesn't; without `force` it always waits. `push` is when fresh
     tokens are due that would move it; None if none would. `token` names the token that ends first, if the reason does
-    not.
+    not. `replacement` is a warning beside it, which nobody acts upon; None where new workers need no token of its own.
     """
 
     reason: HorizonReason
@@ -44,6 +85,7 @@ class Horizon:
     force: datetime | None = None
     push: datetime | None = None
     token: str = ""
+    replacement: Replacement | None = None
 
     @property
     def why(self) -> str:

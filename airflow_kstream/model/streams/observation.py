@@ -16,7 +16,7 @@ from airflow_kstream.model.streams.contract import generation_of_file, newest_tr
 from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.streams.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.horizon import TokenRound
+from airflow_kstream.model.streams.horizon import TokenRound, WorkerTokens
 from airflow_kstream.model.streams.token_push import Pushes
 
 
@@ -44,6 +44,8 @@ class CredentialLook:
     """The newest rounds of tokens that a driver with a keytab logged, oldest first, as far as known."""
     renew_interval: timedelta | None = None
     """How long a token now lives without a renewal; None if that was not asked."""
+    workers: WorkerTokens | None = None
+    """The tokens with which its new workers start; None where that is nothing to count."""
 
 
 @dataclass(frozen=True)

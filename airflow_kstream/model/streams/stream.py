@@ -279,6 +279,8 @@ class FlinkStreamSpec(StreamSpec):
 
 
 def _require_runnable(spec: StreamSpec) -> None:
+    if spec.restart.for_new_taskmanagers and not isinstance(spec, FlinkStreamSpec):
+        raise InvalidInput(f"restart.for_new_taskmanagers: remove it; it is for engine {EngineName.FLINK} alone")
     if isinstance(spec, FlinkStreamSpec) and (faults := tuple(_flink_faults(spec))):
         raise InvalidInput("; ".join(faults), faults=list(faults))
 

@@ -37,7 +37,8 @@ class RestartPolicy:
     A restart is planned at `plan_ratio` of a generation's life, earlier by up to `jitter_ratio` of it so that a fleet
     does not restart at once. From `force_margin` before the horizon it happens regardless of preflight. A generation is
     replaced at `max_age` even if its credentials last longer; None sets no such limit. The tokens of a job may be older
-    than its start by up to `adopt_margin`.
+    than its start by up to `adopt_margin`. A job that runs on, and whose new TaskManagers can't start any longer, is
+    replaced for that only with `for_new_taskmanagers`: in its time, and never by force.
 
     Example::
 
@@ -51,6 +52,7 @@ class RestartPolicy:
     force_margin: Wait = timedelta(hours=1)
     max_age: Age | None = None
     adopt_margin: Wait = timedelta(minutes=2)
+    for_new_taskmanagers: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.jitter_ratio < self.plan_ratio:

@@ -53,6 +53,8 @@ _WAYS_OUT: Mapping[str, str] = {
     PAUSED: "unpause its DAG",
     EventKind.STALLED: "`kstream streams evidence {stream}` says what hangs; "
     "`kstream streams restart {stream}` replaces the generation",
+    EventKind.STARVING: "the cause stands in YARN's words; `kstream streams restart {stream}` replaces the generation, "
+    "with fresh tokens",
     EventKind.CHANGED: "restore it, or find out who writes it; nothing follows this generation until a person decides",
     EventKind.QUEUED: "make room in its queue, or name another one in its declaration",
     EventKind.NO_CHECKPOINT: "declare the checkpoint that the job writes",

@@ -23,6 +23,9 @@ OF_A_STREAM = frozenset(
         EventKind.BLOCKED,
         EventKind.BREAKER,
         EventKind.STALLED,
+        EventKind.STARVING,
+        EventKind.NOT_REPLACEABLE,
+        EventKind.KEEPER,
         EventKind.CHANGED,
         EventKind.QUEUED,
         EventKind.KILLED,
@@ -37,7 +40,10 @@ OF_A_STREAM = frozenset(
 # While a person's freeze holds a step back, nothing is tried, so nothing shows whether these are over.
 _HELD_BACK = frozenset({EventKind.OVERDUE, EventKind.BLOCKED, EventKind.BREAKER, EventKind.KILLED})
 # A generation that has just started has shown nothing yet.
-_UNPROVEN = frozenset({EventKind.BREAKER, EventKind.STALLED, EventKind.CHANGED, EventKind.NO_CHECKPOINT})
+_UNPROVEN = frozenset(
+    {EventKind.BREAKER, EventKind.STALLED, EventKind.STARVING, EventKind.CHANGED, EventKind.NO_CHECKPOINT}
+)
+_OF_REPLACEMENT = frozenset({EventKind.NOT_REPLACEABLE, EventKind.KEEPER})
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 _PROGRESS = {Pulse.HEALTHY, Pulse.IDLE}
 _BLOCKING = {Obstacle.PREFLIGHT, Obstacle.REFUSED}
@@ -72,6 +78,11 @@ class CredentialSigns:
     horizon: HorizonReason | None = None
     not_refreshed: str = ""
     """Why fresh tokens don't reach it, empty if they do or none are pushed."""
+    not_replaceable: str = ""
+    """Why a worker that it loses can't be replaced, empty if it can."""
+    replacement_known: bool = True
+    keeper: str = ""
+    """Why nobody confirms that it can, empty if somebody does or nobody has to."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,9 @@ class ProgressSigns:
     pulse: Pulse | None = None
     """None for a stream without a declared checkpoint."""
     pulse_why: str = ""
+    starving: bool = False
+    """Whether no process of it works; `shared` is what of the cluster is the cause, empty if nothing is."""
+    shared: str = ""
     queued: timedelta | None = None
     """How long YARN has not started its application; None if it waits for nothing."""
     queued_too_long: bool = False
@@ -137,6 +151,8 @@ def known(signs: Signs) -> frozenset[EventKind]:
     if signs.freeze.frozen and not signs.lives and not signs.rests:
         # It died in the freeze that somebody was told of.
         unknown |= {EventKind.FROZEN}
+    if not signs.credentials.replacement_known:
+        unknown |= _OF_REPLACEMENT
     if not signs.rests and not _proven(signs):
         unknown |= _UNPROVEN - {trouble.kind for trouble in _troubles(signs)}
     return OF_A_STREAM - unknown
@@ -171,13 +187,17 @@ def _troubles(signs: Signs, overdue: Overdue = Overdue()) -> Iterator[Trouble]:
         yield Trouble(EventKind.NO_CHECKPOINT, progress.pulse_why)
     if progress.pulse is Pulse.CHANGED and signs.lives and not signs.rests:
         yield Trouble(EventKind.CHANGED, progress.pulse_why)
-    if progress.pulse in _STALLED and signs.lives and not signs.rests:
-        yield Trouble(EventKind.STALLED, progress.pulse_why)
+    if progress.pulse in _STALLED and signs.lives and not signs.rests and not progress.shared:
+        yield Trouble(EventKind.STARVING if progress.starving else EventKind.STALLED, progress.pulse_why)
     if progress.queued_too_long:
         yield Trouble(EventKind.QUEUED, signs.why)
     if start.waits_for_a_person:
         yield Trouble(EventKind.KILLED, signs.why)
     if credentials.horizon is HorizonReason.KEYTAB_ROTATED and signs.lives:
         yield Trouble(EventKind.KEYTAB_ROTATED, HorizonReason.KEYTAB_ROTATED.value)
+    if credentials.not_replaceable and signs.lives:
+        yield Trouble(EventKind.NOT_REPLACEABLE, credentials.not_replaceable)
+    if credentials.keeper and signs.lives:
+        yield Trouble(EventKind.KEEPER, credentials.keeper)
     if credentials.not_refreshed and signs.lives and not signs.rests:
         yield Trouble(EventKind.NOT_REFRESHED, credentials.not_refreshed)

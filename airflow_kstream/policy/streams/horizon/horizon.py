@@ -10,12 +10,12 @@ Only a ResourceManager with proxy-user privileges hands it others (YARN-2704).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.streams.generation import Claim, Missing
-from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, Replacement
 from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -69,6 +69,40 @@ class Credentials:
 
 
 def horizon(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Horizon:
+    """Return the earliest end of the credentials, with its reason, and the warning that workers can't be replaced.
+
+    That is no end: a restart is planned for it only where the policy says `for_new_taskmanagers`, and never forced.
+    """
+    ends = _earliest_end(policy, credentials, now)
+    replacement = replacement_of(policy, credentials, now)
+    if replacement is None:
+        return ends
+    ends = replace(ends, replacement=replacement)
+    if replacement.until is None or not policy.for_new_taskmanagers:
+        return ends
+    since = min(issued_at(credentials.claim, policy) or credentials.claim.claimed_at, replacement.until)
+    end = _End(replacement.until, HorizonReason.NO_NEW_WORKERS, since, policy.plan_ratio)
+    plan = _planned(end, policy, credentials.claim)[1]
+    return ends if ends.plan and ends.plan <= plan else replace(ends, reason=end.reason, plan=plan, push=None, token="")
+
+
+def replacement_of(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Replacement | None:
+    """Return until when a worker that the job loses can be replaced: until its token of the launch ends, unless a
+    keeper confirms younger ones. A keeper that fell silent covers what it confirmed last."""
+    claim, workers = credentials.claim, credentials.look.workers
+    if workers is None:
+        return None
+    if workers.kept_until is not None and (workers.kept_until > now or workers.silent):
+        until = workers.kept_until if workers.silent else None
+        return Replacement(workers.worker, until, silent=workers.silent)
+    issue, lifetimes = issued_at(claim, policy), claim.credentials.lifetimes
+    if issue is None or lifetimes is None:
+        return Replacement(workers.worker, known=False, silent=workers.silent)
+    until = issue + (lifetimes.max_lifetime if workers.renewed else lifetimes.renew_interval)
+    return Replacement(workers.worker, until, silent=workers.silent)
+
+
+def _earliest_end(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Horizon:
     """Return the earliest end of the credentials, with its reason.
 
     A job without a keytab ends at issue + max-lifetime even if it looks healthy: an established RPC connection is not

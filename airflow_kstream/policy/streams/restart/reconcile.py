@@ -15,7 +15,7 @@ from airflow_kstream.model.clusters.application import Application, ApplicationS
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.streams.generation import Age, Claim, DesiredState, Missing
-from airflow_kstream.model.streams.horizon import Horizon
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.looks import Looks, SignKind
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.persisted_spec import Change
@@ -31,6 +31,7 @@ from airflow_kstream.policy.streams.ends.after_end import (
     recorded_end,
 )
 from airflow_kstream.policy.streams.ends.death import Dead, death, ran, unwritten
+from airflow_kstream.policy.streams.ends.starvation import dead_launch_token
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, refresh_of
@@ -112,7 +113,7 @@ def _intruders(observation: Observation) -> list[Application]:
 def _living(change: SpecChange, app: Application, looks: Looks) -> Step:
     spec, observation = change.spec, change.observation
     ends = horizon_of(spec, observation)
-    why = _reason_to_stop(change, ends)
+    why = _reason_to_stop(change, ends, looks)
     if why:
         begun = stop_marker(observation.generation) in observation.files
         forced = ends is not None and ends.forced(observation.now)
@@ -127,10 +128,11 @@ def _living(change: SpecChange, app: Application, looks: Looks) -> Step:
     return Settled(Phase.STARTING, f"{app.id} is {app.state}")
 
 
-def _reason_to_stop(change: SpecChange, ends: Horizon | None) -> str | None:
+def _reason_to_stop(change: SpecChange, ends: Horizon | None, looks: Looks) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     observation = change.observation
     number, desired, wanted = observation.generation, observation.desired, change.spec.on_change is OnChange.RESTART
+    dead_token = dead_launch_token(observation, looks)
     changed = wanted and change.failed is None and change.difference.change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
@@ -138,6 +140,7 @@ def _reason_to_stop(change: SpecChange, ends: Horizon | None) -> str | None:
         (desired.restarts(number), _requested(observation)),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
         (changed, DECLARED_SPEC_CHANGED),
+        (bool(dead_token), f"nothing of it works, and its new workers have a dead token: {dead_token}"),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
     )
     return next((why for holds, why in reasons if holds), None)
@@ -159,6 +162,8 @@ def _lost_its_fence(observation: Observation) -> bool:
 def _horizon_words(ends: Horizon | None, now: datetime) -> str:
     if ends is None:
         return ""
+    if ends.reason is HorizonReason.NO_NEW_WORKERS and ends.replacement:
+        return ends.replacement.words(now)
     left = ends.remaining(now)
     if left is None:
         when = "is not known"

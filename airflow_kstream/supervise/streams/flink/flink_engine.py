@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -21,6 +21,7 @@ from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
 from airflow_kstream.supervise.streams.folder.engine import EngineWords, Examiner, Newest, StopResult
 
@@ -69,7 +70,11 @@ class FlinkEngine:
         return renewal_ratio(_conf(cluster, spec))
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        """Return True: whoever submits for a supervisor names the ResourceManager as renewer."""
         return True
+
+    def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
+        return flink_worker_tokens(session, newest, names)
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         return token_rounds(log)

@@ -6,7 +6,7 @@ horizon, kills. CONTRIBUTING.md ("A new engine") says what to bring beside this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.logs.container_log import DumpRound, Process, Stillness
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -151,6 +151,13 @@ class Engine(Protocol):
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         """Return whether the ResourceManager renews the tokens with which the client submits the job."""
+
+    def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
+        """Return with which tokens new workers of the newest generation start; None if they get the leader's newest.
+
+        `names` are the files in the stream's folder that count. A file of a keeper's that can't be read confirms
+        nothing.
+        """
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         """Return the rounds of new tokens that the leader's log tells, oldest first."""

@@ -79,6 +79,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     submitted = _submitted(claim) or spec
     desired = folder.desired(folder.newest_order(authored, listing))
+    newest = _newest(claim, applications)
     observation = Observation(
         stream=run.id,
         now=session.hdfs.now(),
@@ -86,7 +87,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         claim=claim,
         files=names,
         applications=applications,
-        checkpoints=run.engine.progress(session, spec, _newest(claim, applications)),
+        checkpoints=run.engine.progress(session, spec, newest),
         freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(listing),
         yarn=YarnLook(strangers, _our_names(session), running[-1].lifetime_left if running else None),
         credentials=CredentialLook(
@@ -94,6 +95,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
             # The submitted spec counts, not the one declared now.
             renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
             renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
+            workers=run.engine.worker_tokens(session, newest, names),
         ),
         folder=FolderLook(authored.strangers, _ends(run, names, prefetched.ends)),
     )

@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.generation import Claim, GenerationFacts
 from airflow_kstream.model.streams.generation_end import PastEnd
-from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.horizon import HorizonReason, Replacement
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
 from airflow_kstream.model.streams.plan import Blocked, Phase, Settled, Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
@@ -44,6 +44,8 @@ class CredentialVerdict:
     may_retry: bool = False
     """Whether YARN may start its ApplicationMaster again, as that of an adopted job; not once the tokens of its launch
     ended, which its logs need, too."""
+    replacement: Replacement | None = None
+    """Whether it can replace a worker that it loses; None where that needs no token of its own."""
     foretold: tuple[str, ...] = ()
     """What the doctor expects for it, each with its date; a watcher doesn't ask, and knows none."""
 
@@ -76,6 +78,11 @@ class ProgressVerdict:
     @property
     def pulse_why(self) -> str:
         return self.heartbeat.why if self.heartbeat else ""
+
+    @property
+    def starving(self) -> bool:
+        """Return whether it makes no progress because no process of it works."""
+        return self.heartbeat is not None and self.heartbeat.starving
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ class Verdict:
             "horizon": self.credentials.horizon.name.lower() if self.credentials.horizon else None,
             "horizon_token": self.credentials.token,
             "uncounted": list(self.credentials.uncounted),
+            "replaceable_until": plain(self.credentials.replacement.until) if self.credentials.replacement else None,
             "logs_seconds": _seconds(self.credentials.logs_left),
             "may_retry": self.credentials.may_retry,
             "refreshed": self.credentials.refreshed.to_json() if self.credentials.refreshed else None,

@@ -25,6 +25,7 @@ from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import OnStall
 from airflow_kstream.policy.streams.ends.after_end import trouble, waits_for_a_person
+from airflow_kstream.policy.streams.ends.starvation import starving_environment
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
 from airflow_kstream.policy.streams.horizon.horizon import logs_end
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
@@ -213,7 +214,7 @@ class Watch:
                 ends=tuple(end for end in observation.folder.ends if end.at > now - _DAY),
                 failure=observation.driver.failure,
                 former_spec=claim is not None and claim.instead_of is not None,
-                environment=trouble(spec.failure, observation),
+                environment=trouble(spec.failure, observation) or _starved_by(observation, beat),
                 waits_for_a_person=waits_for_a_person(observation, step),
                 start_may_wait=may_wait(step, observation, ends),
                 blocked=blocked(
@@ -232,6 +233,7 @@ class Watch:
             horizon=ends.reason if ends else None,
             token=ends.token if ends else "",
             uncounted=self._uncounted(spec, claim) if claim else (),
+            replacement=ends.replacement if ends else None,
             plan_in=_plan_in(step, ends, observation),
             refreshed=refreshed(spec, observation, ends),
             logs_left=self._logs_left(spec, observation),
@@ -292,6 +294,10 @@ def _stalled(
     if free or not alone:
         return free, beat
     return None, replace(beat, why=f"{beat.why}; it is not restarted: {alone[0][1]}")
+
+
+def _starved_by(observation: Observation, beat: Heartbeat | None) -> str:
+    return starving_environment(observation) if beat is not None and beat.starving else ""
 
 
 def _people(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> PeopleVerdict:

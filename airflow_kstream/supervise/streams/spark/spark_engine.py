@@ -7,7 +7,7 @@ Looks into a running Spark application: what its driver's web UI shows of its pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -30,7 +30,7 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken
+from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
@@ -240,6 +240,9 @@ class SparkEngine:
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         return tokens_are_renewed(cluster.default_fs, cluster.spark_conf, spec.plain_conf)
+
+    def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
+        return None
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         return rounds_in(log)
