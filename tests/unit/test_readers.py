@@ -66,6 +66,9 @@ READERS = (
     ),
     Reader("supervise/doctor/stream_facts.py", 1, "outside: the staging folders of jobs"),
     Reader("supervise/leases/visible_length.py", 1, "outside: Flink's files beside a file that was recovered"),
+    Reader(
+        "supervise/streams/flink/flink_progress.py", 1, "outside: a job's checkpoints, with the owner of the newest"
+    ),
     Reader("clients/container_logs.py", 2, "outside: where YARN aggregates logs"),
 )
 

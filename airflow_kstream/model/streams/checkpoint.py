@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.stream_policies import Backlog
 
 @dataclass(frozen=True)
 class Clockwork:
-    """What an engine tells of checkpoints that come by the clock, whether or not there is input.
+    """The word of an engine on checkpoints that come by the clock, whether or not there is input.
 
     The newest may be `limit` old; the next is due `interval` after it, None if that is not known. `unit` and `worker`
     are the engine's words for a checkpoint and for a process that works. What is not known is None or empty.
@@ -30,7 +30,7 @@ class Clockwork:
     refusal: str = ""
     """Why the last one that was to work could not start, in YARN's words."""
     waits: bool = False
-    """Whether YARN has yet to give what the leader asked for."""
+    """Whether YARN has yet to give what the leader wants."""
     restarts: int = 0
     """How often the job restarted inside, as far as that was seen, since its newest checkpoint."""
     moves: bool | None = None

@@ -46,9 +46,9 @@ class WorkerTokens:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Whether a job can replace a worker that it loses: for ever without an `until`, if that is `known`.
+    """The time for which a job can replace a worker that it loses: no end without an `until`, if that is `known`.
 
-    From then on the job runs on as it is: it is a loss of the ability to replace, and no end. `silent` is as in
+    The job runs on after that: it loses the ability to replace, and nothing else. `silent` is as in
     `WorkerTokens`.
     """
 

@@ -1,25 +1,20 @@
-"""What Flink's client does when it is ended early, and what a job loses that is run without our settings."""
+"""What Flink's client does when it is ended early, and what a job loses that retains no checkpoints."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from airflow_kstream.clients.flink_pages import FlinkPages
-from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.live.daemons import session_as
 from tests.live.flink import (
-    JOB_MANAGER,
-    TASK_MANAGER,
     FlinkRunning,
-    empty_the_nodes_cache,
-    launch_token,
     pages_of,
     running,
     staging,
@@ -94,25 +89,3 @@ def submitted(session: ClusterSession, living: FlinkRunning) -> Iterator[FlinkPa
             yield pages
     finally:
         session.yarn.kill(living.application, "the test is over", timedelta(seconds=60))
-
-
-def test_no_new_taskmanager_starts_once_the_launch_token_is_dead(
-    new_run: NewRun, session: ClusterSession, flinks: Minicluster
-) -> None:
-    """The job goes on until it loses one: then YARN and Flink both call it running, and nothing of it runs."""
-    with running(session, new_run("starving")) as living, closing(pages_of(session, living)) as pages:
-        token = launch_token(living.place(JOB_MANAGER))
-        dead = token.issued + flinks.plan.renew_interval
-        await_that(lambda: datetime.now(UTC) > dead, "the launch token is dead")
-        assert not pages.overview().starves
-        assert launch_token(living.place(JOB_MANAGER)) == token
-        empty_the_nodes_cache(flinks, living.application)
-        (process,) = living.processes(TASK_MANAGER)
-        process.kill()
-        await_that(lambda: f"expected renewal time: {moment(dead)}" in living.log(), "YARN tells why none starts")
-        assert pages.overview().starves
-        assert session.yarn.application(living.application).state == ApplicationState.RUNNING
-
-
-def moment(when: datetime) -> str:
-    return f"{when.astimezone():%Y-%m-%d %H:%M:%S}"

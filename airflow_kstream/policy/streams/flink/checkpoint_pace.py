@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkChe
 _CONF = "execution.checkpointing."
 # CheckpointConfig's defaults.
 _TIMEOUT = timedelta(minutes=10)
-# Jobs set it to thousands: nobody waits for so many.
+# Jobs set it to thousands.
 _TOLERABLE = 3
 _DURATION = re.compile(r"\s*(?P<number>\d+)\s*(?P<unit>[a-zµ]*)\s*")
 # TimeUtils of Flink. Without a unit it is milliseconds.

@@ -46,7 +46,7 @@ def renewal_ratio(conf: Mapping[str, str]) -> float:
 
 
 def token_filesystems(conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
-    """Return the filesystems of which the client gets a token, the cluster's own first."""
+    """Return the filesystems whose tokens the client gets, the cluster's own first."""
     return tuple(dict.fromkeys((default_fs.rstrip("/"), *_named(conf))))
 
 

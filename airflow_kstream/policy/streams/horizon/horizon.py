@@ -71,7 +71,7 @@ class Credentials:
 def horizon(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Horizon:
     """Return the earliest end of the credentials, with its reason, and the warning that workers can't be replaced.
 
-    That is no end: a restart is planned for it only where the policy says `for_new_taskmanagers`, and never forced.
+    The job runs on then: a restart is planned for it only with the policy's `for_new_taskmanagers`, and never forced.
     """
     ends = _earliest_end(policy, credentials, now)
     replacement = replacement_of(policy, credentials, now)

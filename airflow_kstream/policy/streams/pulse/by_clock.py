@@ -22,7 +22,7 @@ from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy
 STARVES = timedelta(minutes=2)
 # Restarts inside without a new checkpoint that are a loop: a node that dies may cost one or two.
 _LOOP = 3
-# Of the limit: for so long a job that reads records counts as slow. Then somebody has to know what a failure costs.
+# Of the limit: until then a job that reads records counts as slow. Somebody has to know then what a failure costs.
 _BACKED_UP = 3.0
 
 
@@ -120,7 +120,7 @@ def _starving(
         return None
     words = f"no {clock.worker} works for it"
     if clock.waits:
-        words = f"{words}: YARN has not given it what it asked for"
+        words = f"{words}: YARN has given it no container"
     elif clock.refusal:
         words = f"{words}: {clock.refusal}"
     overdue = max((age or timedelta()) - (clock.interval or timedelta()), timedelta())

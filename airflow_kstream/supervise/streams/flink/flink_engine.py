@@ -70,7 +70,7 @@ class FlinkEngine:
         return renewal_ratio(_conf(cluster, spec))
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
-        """Return True: whoever submits for a supervisor names the ResourceManager as renewer."""
+        """Return True: a supervisor names the ResourceManager as renewer."""
         return True
 
     def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:

@@ -43,8 +43,8 @@ from airflow_kstream.supervise.streams.folder.engine import Newest
 LOG = "jobmanager.log"
 _FOLDER = re.compile(r"chk-(\d{1,18})")
 _METADATA = "_metadata"
-# A checkpoint this young needed every task.
-_FRESH = timedelta(minutes=2)
+# A checkpoint this young needed every task a moment ago: twice its interval, within these bounds.
+_FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
 # Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
 _SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
 # Pages of one look, and of the first.
@@ -56,8 +56,8 @@ T = TypeVar("T")
 
 @dataclass
 class _Known:
-    """What is known of one job. `base` is how often it had restarted inside, and at which checkpoint; `read` is how
-    many records its vertices had read at the last two answers."""
+    """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `read` are
+    the records that its vertices had read at the last two answers."""
 
     used: float = 0.0
     newest: tuple[int, FileStatus] | None = None
@@ -70,7 +70,7 @@ class _Known:
 
 @dataclass
 class JobMemory:
-    """What one process remembers of the jobs that it looks at, by their applications."""
+    """The memory of one process for the jobs that it looks at, by their applications."""
 
     clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
@@ -153,12 +153,14 @@ class _Look:
     now: float
     conf: Mapping[str, str]
     left: int = 0
+    first: bool = False
     pages: FlinkPages | None = None
 
     def clockwork(self, number: int, age: timedelta | None) -> Clockwork:
         pace = self._known_page("pace") or declared_pace(self.conf)
         runs = self.app is not None and self.app.state is ApplicationState.RUNNING
-        if not runs or (age is not None and age <= _FRESH):
+        fresh = min(max(2 * (pace.interval or timedelta()), _FRESHEST), _FRESH)
+        if not runs or (age is not None and age <= fresh):
             self.known.starves_since, self.known.refusal = None, None
             return _clockwork(pace)
         late = age is None or age > checkpoint_limit(pace)
@@ -179,7 +181,8 @@ class _Look:
         self, *, late: bool
     ) -> tuple[FlinkOverview | None, FlinkCheckpoints | None, FlinkCheckpointing | None, FlinkJob | None]:
         """Ask what is missing or old, the most telling first. Without the first answer nothing else is asked."""
-        self.left = _PAGES if self.known.pages else _FIRST
+        self.first = not self.known.pages
+        self.left = _FIRST if self.first else _PAGES
         try:
             overview = self._page("overview", FlinkPages.overview)
             if overview is None:
@@ -238,11 +241,10 @@ class _Look:
         if overview is None or not overview.starves:
             known.starves_since, known.refusal = None, None
             return Refusal()
-        first = known.starves_since is None
         known.starves_since = self.now if known.starves_since is None else known.starves_since
         if known.refusal and self.now - known.refusal[0] < _SERVES:
             return known.refusal[1]
-        if first or self.now - known.starves_since >= _SERVES:
+        if self.first or self.now - known.starves_since >= _SERVES:
             known.refusal = self.now, last_refusal(self._log())
         return known.refusal[1] if known.refusal else Refusal()
 
