@@ -1,0 +1,117 @@
+"""The words of a JobManager's log, as Flink 1.20 and 2.1 write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_error, last_refusal, token_rounds
+
+MANAGER = "org.apache.flink.runtime.security.token.DefaultDelegationTokenManager [] -"
+ACTIVE = "org.apache.flink.runtime.resourcemanager.active.ActiveResourceManager [] -"
+YARN = "org.apache.flink.yarn.YarnResourceManagerDriver              [] -"
+WORKER = "container_1_0001_01_00000"
+EXPIRED = (
+    "[2026-01-02 00:00:20.001]Application application_1_0001 initialization failed: token (HDFS_DELEGATION_TOKEN "
+    "token 7) is expired, current time: 2026-01-02 00:00:20, expected renewal time: 2026-01-02 00:00:14\n"
+    "\tat org.apache.hadoop.ipc.Client.call(Client.java:1)\n"
+)
+
+
+def log(*lines: str) -> str:
+    """A log with a line each second."""
+    return "".join(f"2026-01-02 00:00:{second:02d},500 INFO  {line}\n" for second, line in enumerate(lines))
+
+
+def asks() -> str:
+    return f"{ACTIVE} Requesting new worker with resource spec WorkerResourceSpec {{cpuCores=1.0}}."
+
+
+def gets() -> str:
+    return f"{YARN} Received 1 containers."
+
+
+def joins(number: int) -> str:
+    return f"{ACTIVE} Worker {WORKER}{number}(node1:8041) is registered."
+
+
+def ends(number: int, words: str) -> str:
+    return f"{ACTIVE} Worker {WORKER}{number}(node1:8041) is terminated. Diagnostics: {words}"
+
+
+def at(second: float) -> datetime:
+    return datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=second)
+
+
+def test_a_round_tells_when_the_next_one_is_due() -> None:
+    rounds = token_rounds(log(f"{MANAGER} Tokens update task started with 90 s delay"))
+    assert [(each.at, each.delay, each.tokens_end) for each in rounds] == [
+        (at(0.5), timedelta(seconds=90), at(120.5)),
+    ]
+
+
+def test_a_round_that_failed_brings_nothing_and_is_tried_again() -> None:
+    first, failed = token_rounds(
+        log(
+            f"{MANAGER} Tokens update task started with 18 h delay",
+            f"{MANAGER} Failed to update tokens, will try again in 3600000 ms",
+        )
+    )
+    assert (failed.delay, failed.tokens_end, failed.is_last) == (timedelta(hours=1), first.tokens_end, False)
+
+
+def test_a_round_without_a_date_is_the_last() -> None:
+    (last,) = token_rounds(
+        log(f"{MANAGER} Tokens update task not started because either no tokens obtained or none of the tokens …")
+    )
+    assert last.is_last
+
+
+def test_other_lines_are_no_rounds() -> None:
+    assert token_rounds(log(asks(), gets(), joins(2))) == ()
+
+
+def test_yarns_words_on_the_last_container_that_never_joined_are_why_none_comes() -> None:
+    refused = last_refusal(
+        log(asks(), gets(), joins(2), ends(2, "killed"), asks(), gets(), ends(3, EXPIRED), asks(), gets(), asks())
+    )
+    assert not refused.waits
+    assert "is expired" in refused.words
+    assert "expected renewal time: 2026-01-02 00:00:14" in refused.words
+    assert "Client.java" not in refused.words
+
+
+def test_a_container_that_yarn_has_not_given_is_what_the_job_waits_for() -> None:
+    waits = last_refusal(log(asks(), gets(), joins(2), ends(2, "Container released on a *lost* node"), asks()))
+    assert waits == Refusal("Container released on a *lost* node", waits=True)
+
+
+def test_a_worker_that_joined_ends_the_words_on_those_before() -> None:
+    assert last_refusal(log(asks(), gets(), ends(2, EXPIRED), asks(), gets(), joins(3))) == Refusal()
+
+
+def test_no_log_tells_nothing() -> None:
+    assert last_refusal("") == Refusal()
+
+
+FAILURE = (
+    "2026-01-02 00:00:01,500 INFO  org.apache.flink.runtime.dispatcher.Dispatcher [] - Job 0abc reached terminal state "
+    "FAILED.\norg.apache.flink.runtime.JobException: Recovery is suppressed by NoRestartBackoffTimeStrategy\n"
+    "\tat org.apache.flink.runtime.Some.method(Some.java:1)\n"
+    "Caused by: java.lang.IllegalStateException: no such topic: orders\n\t... 3 more\n"
+)
+
+
+def test_the_innermost_cause_of_the_jobs_end_is_its_error() -> None:
+    logs = {"jobmanager.log": FAILURE + log(f"{ACTIVE} Stopping."), "jobmanager.err": ""}
+    assert last_error(logs, "jobmanager.log") == "java.lang.IllegalStateException: no such topic: orders"
+
+
+def test_without_a_log_the_last_exception_of_a_jvm_counts() -> None:
+    words = 'Exception in thread "main" java.lang.NoClassDefFoundError: org/apache/hadoop/conf/Configuration\n'
+    assert last_error({"jobmanager.err": words}, "jobmanager.log").startswith("java.lang.NoClassDefFoundError")
+    assert last_error({}, "jobmanager.log") == ""
+
+
+def test_a_warning_about_a_harmless_exception_is_no_error() -> None:
+    text = "2026-01-02 00:00:01,500 WARN  org.apache.hadoop.X [] - retry\njava.net.ConnectException: refused\n"
+    assert last_error({"jobmanager.log": text}, "jobmanager.log") == ""
