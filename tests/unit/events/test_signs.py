@@ -58,6 +58,9 @@ def _line(event: Event) -> str:
         (EventKind.BREAKER, BREAKER),
         (EventKind.STALLED, STALLED),
         (EventKind.STALLED, changed(HEALTHY, pulse=Pulse.START_STALLED, works=False)),
+        (EventKind.STARVING, changed(STALLED, starving=True)),
+        (EventKind.NOT_REPLACEABLE, changed(HEALTHY, not_replaceable="since yesterday")),
+        (EventKind.KEEPER, changed(HEALTHY, keeper="its last word is old")),
         (EventKind.QUEUED, changed(HEALTHY, queued_too_long=True)),
         (EventKind.KILLED, KILLED),
         (EventKind.FROZEN, FROZEN),
@@ -76,9 +79,17 @@ def test_every_kind_of_a_stream_has_a_sign() -> None:
     shown = [overdue(5 * HOUR, 37 * HOUR), ABORTED, BREAKER, STALLED, KILLED, BLIND]
     shown += [FROZEN, NOWHERE, changed(HEALTHY, pulse=Pulse.CHANGED), changed(HEALTHY, former_spec=True)]
     shown += [changed(HEALTHY, queued_too_long=True), changed(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
-    shown += [changed(HEALTHY, not_refreshed="no answer")]
+    shown += [changed(HEALTHY, not_refreshed="no answer"), changed(STALLED, starving=True)]
+    shown += [changed(HEALTHY, not_replaceable="since yesterday"), changed(HEALTHY, keeper="its last word is old")]
 
     assert {trouble.kind for signs in shown for trouble in troubles(signs)} == OF_A_STREAM
+
+
+def test_what_starves_for_the_clusters_sake_is_the_clusters_event_alone() -> None:
+    starves = changed(STALLED, starving=True)
+    shared = changed(starves, shared="HDFS")
+    assert told(HEALTHY, shared, shared, HEALTHY) == []
+    assert told(HEALTHY, starves, shared, starves, HEALTHY) == ["nothing_works", "-nothing_works"]
 
 
 @pytest.mark.parametrize(
