@@ -40,6 +40,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
+from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.checkpoint.ownership import accept_checkpoints, require_available
@@ -296,6 +297,9 @@ def _say_first_step(run: StreamRun) -> None:
         say(failed)
     for each in run.engine.uncounted_tokens(run.cluster, run.spec):
         note(str(each))
+    ends = horizon_of(run.spec, observation)
+    if ends and ends.replacement and (warning := ends.replacement.words(observation.now)):
+        note(warning)
     for line in change.difference.words:
         say(f"{line} (on_change: {run.spec.on_change})")
 

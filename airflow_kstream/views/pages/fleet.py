@@ -12,7 +12,7 @@ from airflow_kstream.model.names import called
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.event import EventKind, Ledger
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.horizon import HorizonReason
+from airflow_kstream.model.streams.horizon import HorizonReason, Replacement
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, trouble_with_the_end, way_out
@@ -191,12 +191,21 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
         "push": ends.get("push"),
         "issued": facts.get("issued"),
         "reason": f"{reason} ({ends['token']})" if ends.get("token") else reason,
-        "replaceable_until": (ends.get("replacement") or {}).get("until"),
-        "renews_itself": reason == HorizonReason.NONE.value,
+        "warning": _warning(ends.get("replacement"), state),
+        "renews_itself": reason == HorizonReason.NONE.value
+        or (hard is None and reason == HorizonReason.NO_NEW_WORKERS.value),
         "credentials": facts.get("credentials") or "",
         "uncounted": detail.get("uncounted") or [],
         "held": "",
     }
+
+
+def _warning(replacement: object, state: StreamState) -> str:
+    """Return from when on what it loses can't be replaced, in words; empty if there is nothing to warn of."""
+    if not isinstance(replacement, Mapping) or not replacement.get("until") or not _lives(state):
+        return ""
+    until = datetime.fromisoformat(str(replacement["until"]))
+    return Replacement(str(replacement.get("worker") or ""), until).words(state.seen)
 
 
 def _held(horizon: Mapping[str, Any], state: StreamState, now: datetime) -> dict[str, Any]:

@@ -117,6 +117,7 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
       <small>
         no end: it renews itself {mode && "· "}
         {mode}
+        {horizon.warning && <span className="ks-muted"> · {horizon.warning}</span>}
       </small>
     );
   }
@@ -129,6 +130,7 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
     <small title={barWords(horizon, now)}>
       <b className={past ? "ks-late" : undefined}>{past ? `ended ${away(horizon.hard, now)}` : `ends ${away(horizon.hard, now)}`}</b>
       {horizon.held && <span className="ks-late"> · {horizon.held}</span>}
+      {horizon.warning && <span className="ks-muted"> · {horizon.warning}</span>}
       {horizon.plan && !past && <span className="ks-muted"> · restart {Date.parse(horizon.plan) > now ? away(horizon.plan, now) : "due"}</span>}
       <span className="ks-muted ks-clip" title={horizon.reason}>
         {horizon.reason}

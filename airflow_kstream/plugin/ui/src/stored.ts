@@ -22,6 +22,8 @@ export interface Horizon {
   renews_itself: boolean;
   credentials: string;
   uncounted: string[];
+  /** From when on what it loses can't be replaced, in words; empty if there is nothing to warn of. */
+  warning: string;
   /** What a hold means for its end, in words; empty if it is not held. */
   held: string;
 }

@@ -63,7 +63,7 @@ def test_the_jobs_own_settings_win_over_what_is_declared() -> None:
 SEEN = FlinkCheckpoints(5, 13, 0, 1, None, None, None, "Checkpoint expired before completing.")
 
 
-def test_why_no_checkpoint_comes_is_told() -> None:
+def test_the_jobmanager_says_why_no_checkpoint_comes() -> None:
     assert checkpoint_trouble(SEEN) == "", "old failures are none of the next one's"
     failed = replace(SEEN, failed_since=4)
     assert checkpoint_trouble(failed) == "4 failed in a row, the last one: Checkpoint expired before completing"

@@ -112,7 +112,7 @@ def test_a_job_that_reads_is_backed_up_and_slow_until_somebody_has_to_know() -> 
     assert watcher.stalls == (), "and nothing is restarted for it"
 
 
-def test_one_vertex_alone_tells_nothing_so_a_person_is_told_and_nothing_restarted() -> None:
+def test_one_vertex_alone_tells_nothing_so_a_person_hears_of_it() -> None:
     watcher, look = Watcher(), seen(57, 30, replace(WORKS, moves=None))
     watcher.beat(look)
     late = watcher.beat(look, LIMIT / 4)
