@@ -16,6 +16,7 @@ from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.events.attention import way_out
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
+_OF_A_STALL = {EventKind.STALLED, EventKind.STARVING}
 # Names of the steps that replace a generation.
 _REPLACED = {"stop", "kill", "submit"}
 # Airflow's name of a task that is on a worker, as one that restarts its stream.
@@ -52,7 +53,7 @@ def standing(
     told = StandingTrouble(f"{WORDS[event.kind][0]}{about}", event.since, event.why, way_out(event.kind, stream))
     if event.kind is EventKind.OVERDUE and known.task == _AT_WORK:
         return replace(told, way_out="its task runs now: its log tells how far the restart is")
-    return _of_a_stall(told, state, stream, known) if event.kind is EventKind.STALLED else told
+    return _of_a_stall(told, state, stream, known) if event.kind in _OF_A_STALL else told
 
 
 def _of_a_stall(told: StandingTrouble, state: StreamState, stream: str, known: StandingFacts) -> StandingTrouble:

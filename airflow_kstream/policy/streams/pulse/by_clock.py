@@ -59,13 +59,15 @@ def overlong_by_clock(
     return Overlong(sign, clock.limit, Pulse.SLOW) if age > clock.limit else None
 
 
-def may_hang(clock: Clockwork) -> bool:
+def may_hang(clock: Clockwork, *, read_twice: bool) -> bool:
     """Return whether an overdue checkpoint may be a hang, which a restart ends.
 
     It is none while no process works, while the job restarts itself, or while it reads records: then it is backed up.
-    Where that can't be told, as of a job with a single vertex, it counts as one that reads.
+    Where that can't be told, as of a job with a single vertex, it counts as one that reads for who looks again; who
+    looks once goes by the word of a watcher that `read_twice`.
     """
-    return clock.moves is False and clock.workers != 0 and clock.restarts < _LOOP
+    reads = clock.moves is not False if read_twice else bool(clock.moves)
+    return not reads and clock.workers != 0 and clock.restarts < _LOOP
 
 
 def beat_by_clock(

@@ -81,7 +81,7 @@ def overlong_batches(
         for point, overlong in found
         if overlong
         and overlong.unconfirmed is Pulse.SLOW
-        and (point.clock is None or may_hang(point.clock))
+        and (point.clock is None or may_hang(point.clock, read_twice=looks is not None))
         and (looks is None or looks.age(overlong.sign) >= overlong.limit * CONFIRMS)
     )
 

@@ -48,7 +48,8 @@ def _credentials(claim: Claim | None) -> str:
 
 
 def _progress(policy: HeartbeatPolicy, point: Checkpoint) -> Progress:
-    both = sorted(point.offsets.keys() & point.commits.keys())[-_BATCHES:]
+    # What comes by the clock is planned when it is complete: nothing tells how long it took.
+    both = [] if point.clock else sorted(point.offsets.keys() & point.commits.keys())[-_BATCHES:]
     taken = ((point.commits[number] - point.offsets[number]).total_seconds() for number in both)
     at = point.position
     return Progress(

@@ -96,7 +96,8 @@ class PastVerdict:
     former_spec: bool = False
     """Whether it runs in place of its declared spec, which failed."""
     environment: str = ""
-    """What ended it without its own fault, a server's name or an error, until it works again."""
+    """What ended it, or keeps its processes from working, without its own fault: a server's name or an error, until it
+    works again."""
     waits_for_a_person: timedelta | None = None
     """For how long it has been dead because a person killed it; None if it is not."""
     start_may_wait: timedelta | None = None

@@ -11,11 +11,12 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import Settled, Step, Stop
+from airflow_kstream.model.streams.plan import Examine, Phase, Settled, Step, Stop
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.ends.starvation import starving_environment
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, overlong, overlong_batches
+from airflow_kstream.policy.streams.pulse.stalls import step_for_stall
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
@@ -99,6 +100,14 @@ def test_a_stall_that_may_hang_is_examined_and_one_that_reads_is_not() -> None:
     (stall,) = watcher.stalls
     assert str(stall) == "checkpoint 11 has not come for 27m, longer than 20m"
     assert Stall.from_json(stall.to_json()) == stall
+
+
+@pytest.mark.parametrize(("moves", "step"), [(False, Examine), (None, Examine), (True, Settled)])
+def test_a_task_that_looks_once_goes_by_the_watchers_two_readings(moves: bool | None, step: type) -> None:
+    look = seen(57, 30, replace(WORKS, moves=moves))
+    (stall,) = overlong_batches(POLICY, seen(57, 30, replace(WORKS, moves=False)))
+    settled = Settled(Phase.RUNNING, "it runs")
+    assert isinstance(step_for_stall(replace(TICKET_SPEC, heartbeat=POLICY), look, settled, stall, None), step)
 
 
 def test_a_job_that_reads_is_backed_up_and_slow_until_somebody_has_to_know() -> None:
