@@ -15,7 +15,6 @@ from airflow_kstream import settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
-from airflow_kstream.model.streams.horizon import Replacement
 from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.notifications.bounds import within_at_once
@@ -274,12 +273,12 @@ def look(verdict: Verdict, memory: Memory, *, blind: bool) -> tuple[tuple[Troubl
     return tuple(told), known(signs)
 
 
-def _of_replacement(replacement: Replacement | None) -> dict[str, Any]:
-    """Return the signs of the warning, which tells once that the time is past: it foretells on pages."""
-    if replacement is None:
+def _of_replacement(verdict: Verdict) -> dict[str, Any]:
+    """Return the signs of the warning. An event tells that its time has passed; pages foretell it."""
+    replacement, seen = verdict.credentials.replacement, verdict.seen
+    if replacement is None or seen is None:
         return {}
-    now = datetime.now(UTC)
-    lost = replacement.words(now) if replacement.lost(now) else ""
+    lost = replacement.words(seen.now) if replacement.lost(seen.now) else ""
     return {"not_replaceable": lost, "replacement_known": replacement.known, "keeper": replacement.silent}
 
 
@@ -294,7 +293,7 @@ def signs_of(verdict: Verdict, *, blind: bool) -> Signs:
             left=verdict.credentials.remaining,
             horizon=verdict.credentials.horizon,
             not_refreshed=verdict.credentials.refreshed.trouble if verdict.credentials.refreshed else "",
-            **_of_replacement(verdict.credentials.replacement),
+            **_of_replacement(verdict),
         ),
         lives=verdict.lives,
         progress=ProgressSigns(

@@ -13,7 +13,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs, Size
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Process, Stillness, Thread, ThreadDump
-from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.contract import fence_name
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.plan import Stop
@@ -56,7 +56,8 @@ class FakeEngine:
 
     `at_preflight` happens during each check of the host, and can raise; `at_submit` when a client begins. Its client's
     next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before. `hangs` is what
-    stands still in its jobs; they show nothing but `shows`, if that is set.
+    stands still in its jobs; they show nothing but `shows`, if that is set. With a `clock` epochs come by it; its new
+    workers start with the tokens `workers`.
     """
 
     words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
@@ -74,6 +75,8 @@ class FakeEngine:
     hangs: tuple[Hanging, ...] = ()
     shows: KstreamError | None = None
     reads: Offsets = field(default_factory=dict)
+    clock: Clockwork | None = None
+    workers: WorkerTokens | None = None
 
     def submission(self, order: SubmissionOrder) -> Submission:
         fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
@@ -143,7 +146,7 @@ class FakeEngine:
         return 0.5
 
     def worker_tokens(self, session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
-        return None
+        return self.workers
 
     def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
         return ()
@@ -181,4 +184,4 @@ class FakeEngine:
     def _point(self, path: str) -> Checkpoint:
         done = {number: datetime.fromisoformat(at) for number, at in enumerate(self._epochs(path))}
         owner = frozenset({self.hdfs.status(f"{path}/epochs.json").owner}) if done else frozenset()
-        return Checkpoint(path, "fake" if done else None, done, done, writers=owner)
+        return Checkpoint(path, "fake" if done else None, done, done, writers=owner, clock=self.clock)
