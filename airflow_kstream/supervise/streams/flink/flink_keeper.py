@@ -19,14 +19,17 @@ from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import WorkerTokens
 from airflow_kstream.model.streams.persisted_spec import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.flink_progress import HERE, SERVES, JobMemory
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 _WORKER = "TaskManager"
 
 
-def flink_worker_tokens(session: ClusterSession, newest: Newest, names: Collection[str]) -> WorkerTokens | None:
-    """Return what the engine's `worker_tokens` promises. One WebHDFS call where there is a keeper's word.
+def flink_worker_tokens(
+    session: ClusterSession, newest: Newest, names: Collection[str], memory: JobMemory = HERE
+) -> WorkerTokens | None:
+    """Return what the engine's `worker_tokens` promises. A keeper's word is read once a minute.
 
     Nobody knows which renewer somebody else's client named: by Flink's default it is none.
     """
@@ -37,7 +40,10 @@ def flink_worker_tokens(session: ClusterSession, newest: Newest, names: Collecti
     if app is None or app.state is not ApplicationState.RUNNING or not claim.submitted_by_us:
         return launch
     now = session.hdfs.now()
-    kept = _kept(session, claim, names)
+    known = memory.of(app.id, claim.nonce)
+    if known.kept is None or memory.clock() - known.kept[0] >= SERVES:
+        known.kept = memory.clock(), _kept(session, claim, names)
+    kept = known.kept[1]
     if kept is None or kept.application != app.id:
         waited = now - claim.claimed_at
         late = waited >= 4 * DEFAULT_CONFIRM

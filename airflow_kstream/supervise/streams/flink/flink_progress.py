@@ -22,6 +22,7 @@ from airflow_kstream.model.clusters.application import Application, ApplicationS
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
+from airflow_kstream.model.streams.flink_contract import Kept
 from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpointing,
     FlinkCheckpoints,
@@ -46,7 +47,7 @@ _METADATA = "_metadata"
 # A checkpoint this young needed every task a moment ago: twice its interval, within these bounds.
 _FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
 # Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
-_SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
+SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
 # Pages of one look, and of the first.
 _PAGES, _FIRST = 2, 3
 # Seconds after which a job that nobody looks at is forgotten.
@@ -55,7 +56,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Known:
+class KnownJob:
     """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `read` are
     the records that its vertices had read at the last two answers."""
 
@@ -66,6 +67,7 @@ class _Known:
     read: tuple[int | None, int | None] = (None, None)
     starves_since: float | None = None
     refusal: tuple[float, Refusal] | None = None
+    kept: tuple[float, Kept | None] | None = None
 
 
 @dataclass
@@ -73,19 +75,19 @@ class JobMemory:
     """The memory of one process for the jobs that it looks at, by their applications."""
 
     clock: Callable[[], float] = time.monotonic
-    _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
+    _known: dict[tuple[str, str], KnownJob] = field(default_factory=dict)
 
-    def of(self, application: str, job: str) -> _Known:
+    def of(self, application: str, job: str) -> KnownJob:
         now = self.clock()
         if (application, job) not in self._known:
             self._known = {key: known for key, known in self._known.items() if now - known.used < _FORGOTTEN}
-        known = self._known.setdefault((application, job), _Known())
+        known = self._known.setdefault((application, job), KnownJob())
         known.used = now
         return known
 
 
 # Each look makes an engine of its own.
-_HERE = JobMemory()
+HERE = JobMemory()
 
 
 def flink_progress(
@@ -94,7 +96,7 @@ def flink_progress(
     newest: Newest,
     stream: StreamId,
     conf: Mapping[str, str],
-    memory: JobMemory = _HERE,
+    memory: JobMemory = HERE,
 ) -> Checkpoint:
     """Read the checkpoints of the newest generation's job, which lie below `path`.
 
@@ -112,7 +114,7 @@ def flink_progress(
     return replace(point, clock=look.clockwork(found[0] if found else -1, _age(session, found)))
 
 
-def _newest(hdfs: Hdfs, folder: str, known: _Known) -> tuple[int, FileStatus] | None:
+def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] | None:
     """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
     entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(_FOLDER.fullmatch(entry.name)))
     for number in sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True):
@@ -149,7 +151,7 @@ class _Look:
     session: ClusterSession
     app: Application | None
     job: str
-    known: _Known
+    known: KnownJob
     now: float
     conf: Mapping[str, str]
     left: int = 0
@@ -200,7 +202,7 @@ class _Look:
     ) -> T | None:
         """Return an answer, None if there was none; an older one where this look may ask nothing more."""
         at, before = self.known.pages.get(name, (None, None))
-        if self.left == 0 or (at is not None and self.now - at < _SERVES):
+        if self.left == 0 or (at is not None and self.now - at < SERVES):
             return before
         self.left -= 1
         try:
@@ -242,9 +244,9 @@ class _Look:
             known.starves_since, known.refusal = None, None
             return Refusal()
         known.starves_since = self.now if known.starves_since is None else known.starves_since
-        if known.refusal and self.now - known.refusal[0] < _SERVES:
+        if known.refusal and self.now - known.refusal[0] < SERVES:
             return known.refusal[1]
-        if self.first or self.now - known.starves_since >= _SERVES:
+        if self.first or self.now - known.starves_since >= SERVES:
             known.refusal = self.now, last_refusal(self._log())
         return known.refusal[1] if known.refusal else Refusal()
 

@@ -15,6 +15,7 @@ from airflow_kstream.model.streams.flink_contract import kept_file
 from airflow_kstream.model.streams.generation import Adoption, Claim, StreamId
 from airflow_kstream.model.streams.horizon import WorkerTokens
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
+from airflow_kstream.supervise.streams.flink.flink_progress import JobMemory
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import TICKET_SPEC, application, claim_of
@@ -37,6 +38,8 @@ class Job:
         self.now = self.hdfs.now()
         self.claim = claim_of(TICKET_SPEC, 1, self.now - 10 * MINUTE)
         self.names: tuple[str, ...] = ()
+        self.seconds = 0.0
+        self.memory = JobMemory(clock=lambda: self.seconds)
 
     def confirms(self, *tokens: dict[str, Any], ago: timedelta = MINUTE, **more: Any) -> None:
         fields = {
@@ -52,9 +55,10 @@ class Job:
         folder = StreamId(TICKET_SPEC.name, self.session.cluster.state_dir).folder
         self.hdfs.write(f"{folder}/{kept_file(1)}", json.dumps(fields | more), overwrite=True)
         self.names = (kept_file(1),)
+        self.seconds += 60
 
     def seen(self, claim: Claim | None = None, app: Application | None = APP) -> WorkerTokens | None:
-        return flink_worker_tokens(self.session, Newest(claim or self.claim, app), self.names)
+        return flink_worker_tokens(self.session, Newest(claim or self.claim, app), self.names, self.memory)
 
     def silent(self) -> str:
         seen = self.seen()
@@ -140,3 +144,13 @@ def test_a_strangers_file_counts_for_nothing(job: Job) -> None:
     job.confirms(token(job.now))
     job.names = ()
     assert job.seen() == LAUNCH
+
+
+def test_a_keepers_word_is_read_once_a_minute(job: Job) -> None:
+    job.confirms(token(job.now))
+    first = job.seen()
+    job.confirms(token(job.now - DAY / 2))
+    job.seconds -= 60
+    assert job.seen() == first
+    job.seconds += 60
+    assert job.seen() != first

@@ -102,6 +102,12 @@ def test_a_stall_that_may_hang_is_examined_and_one_that_reads_is_not() -> None:
     assert Stall.from_json(stall.to_json()) == stall
 
 
+def test_a_stall_that_was_kept_yesterday_is_a_batchs() -> None:
+    (stall,) = overlong_batches(POLICY, seen(57, 30, replace(WORKS, moves=False)))
+    kept = {name: value for name, value in stall.to_json().items() if name not in {"unit", "overdue"}}
+    assert str(Stall.from_json(kept)) == "batch 11 is in flight for 27m, longer than 20m"
+
+
 @pytest.mark.parametrize(("moves", "step"), [(False, Examine), (None, Examine), (True, Settled)])
 def test_a_task_that_looks_once_goes_by_the_watchers_two_readings(moves: bool | None, step: type) -> None:
     look = seen(57, 30, replace(WORKS, moves=moves))
