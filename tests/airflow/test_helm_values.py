@@ -12,7 +12,7 @@ from airflow.sdk import Connection
 
 from airflow_kstream.dags.factory import KstreamDagBundle
 from airflow_kstream.get_provider_info import get_provider_info
-from airflow_kstream.hooks.cluster import fields_of
+from airflow_kstream.hooks.connection import fields_of
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.policy.streams.restart.allowed import not_covered
 from tests.pages import ROOT

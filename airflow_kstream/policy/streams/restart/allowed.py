@@ -129,8 +129,8 @@ def refusals(
 def not_covered(allow: Allow, needed: Allow, real: Callable[[str], str] = _as_named) -> Allow:
     """Return what of the needed a connection's `allow` lacks. `real` is as in `refusals`.
 
-    Of a file in a mounted Secret or ConfigMap of Kubernetes it is the mount's folder: what lies between gets another
-    name with each change.
+    A file in a Secret or ConfigMap that Kubernetes mounts is returned as the mount's folder: what lies between the two
+    gets another name with each change.
     """
     files = [_real(path, real) for path in needed.local_files]
     secrets = [_real_secret(name, real) for name in needed.secrets]
