@@ -8,9 +8,9 @@ from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, Effective
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.identity import short_name
+from airflow_kstream.model.known_faults import mended
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
 
-_YARN_3103 = {(2, 6): 1, (2, 7): 0}
 TO_ASK = (
     "On the ResourceManagers: hadoop.http.authentication.type=kerberos, and no StaticUserWebFilter in "
     "hadoop.http.filter.initializers. In the connection: a hadoop_conf_dir with yarn.resourcemanager.address and "
@@ -83,7 +83,7 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraf
     if not stream.runs:
         return
     hadoop = stream.hadoop
-    fixed = hadoop.has(_YARN_3103)
+    fixed = mended(hadoop, "YARN-3103")
     if fixed is None:
         raise NotKnown(NotChecked("YARN-3103", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
     if not fixed:
@@ -108,7 +108,7 @@ def old_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
     if isinstance(facts.client, NotChecked):
         return
     hadoop = known(facts.client.hadoop)
-    if hadoop.has(_YARN_3103) is False:
+    if mended(hadoop, "YARN-3103") is False:
         yield FindingDraft(
             Severity.WARNING,
             "what is submitted from this host may lose its ApplicationMaster at a failover of the ResourceManager",
