@@ -13,7 +13,7 @@ from airflow_kstream.model.clusters.hadoop_version import Fixed, HadoopVersion
 
 @dataclass(frozen=True)
 class KnownFault:
-    """What a number stands for, and where it is mended: `fixed` of Hadoop's releases, or `releases` in words.
+    """A fault behind a number, and the releases that mend it: `fixed` for Hadoop's, or `releases` in words.
 
     Both are empty where it is open, is a property and no defect, or where it is not known.
     """
@@ -49,7 +49,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
         "one replica that fails ends the recovery of its block", "2.8.0", "2.9.1", "2.10.0", "3.0.0",
         releases="in 2.7.7 and 2.9.0; not in 2.8.5, 2.9.1, 2.10.2, 3.1.4",
     ),
-    "HDFS-14694": _of_hadoop("the client recovers a file whose close() failed, if it is told to", "3.4.0"),
+    "HDFS-14694": _of_hadoop("the client can recover a file whose close() failed", "3.4.0"),
     "HDFS-14758": _of_hadoop("a dead writer's lease ends after 20 minutes", "2.10.1", "3.1.4", "3.2.2", "3.3.0"),
     "HDFS-17150": _of_hadoop("an erasure-coded file with too few internal blocks can't be recovered", "3.4.0"),
     "HDFS-17358": _of_hadoop("erasure-coded groups with empty blocks are recovered without end", "3.5.0"),
@@ -77,7 +77,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "FLINK-23356": KnownFault("HBase's tokens are used although there is a keytab"),
     "HADOOP-15250": KnownFault("a client of several networks connects from an address that Kerberos does not know"),
     "JDK-8139348": KnownFault("RC4 and 3DES are weak, and off by default", "Java 17 and later"),
-    "JDK-8215032": KnownFault("a ticket that can't be renewed is told as a message that was modified"),
+    "JDK-8215032": KnownFault("a ticket that can't be renewed reads as a message that was modified"),
     # YARN.
     "SPARK-22876": KnownFault("Spark counts attempts for ever that YARN counts within a window"),
     "YARN-556": _of_hadoop("applications outlive a restart of the ResourceManager", "2.6.0"),
@@ -93,7 +93,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "SPARK-28025": KnownFault("files of checksums are left in a checkpoint"),
     "SPARK-30542": KnownFault("two queries write the metadata of one output"),
     "SPARK-42794": KnownFault("a task waits for a state that another one holds"),
-    "SPARK-43542": KnownFault("two queries on one checkpoint are told by a class of their own"),
+    "SPARK-43542": KnownFault("an error of its own for two queries on one checkpoint"),
     "FLINK-18592": KnownFault("a sink can't truncate a file whose lease was not yet recovered"),
     "HADOOP-4829": KnownFault("a shutdown hook closes filesystems that are still used"),
     "HADOOP-19212": KnownFault("Hadoop calls a method of Java's security manager, which newer JDKs closed"),

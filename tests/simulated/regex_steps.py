@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser as parser
+from importlib import import_module
 from typing import Any
+
+# The standard library's own parser, which has no public name.
+op: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 Rest = Callable[[int], bool]
 
@@ -67,7 +70,7 @@ class _Search:
         if len(body) > 1 or body[0][0] in (op.SUBPATTERN, op.BRANCH):
             return self._repeats_group(body, least, min(most, len(self.text)), at, rest)
         end = at
-        while end - at < most and self._takes(*body[0], end):
+        while end - at < most and self._takes(body[0][0], body[0][1], end):
             self.steps += 1
             end += 1
         return any(rest(place) for place in range(end, at + least - 1, -1))
@@ -83,11 +86,11 @@ class _Search:
             return False
         character = self.text[at]
         if kind is op.LITERAL:
-            return ord(character) == value
+            return bool(ord(character) == value)
         if kind is op.ANY:
             return character != "\n"
         if kind is op.NOT_LITERAL:
-            return ord(character) != value
+            return bool(ord(character) != value)
         return _is_in(value, character)
 
     def _is_at(self, value: Any, at: int) -> bool:
@@ -96,17 +99,17 @@ class _Search:
         if value is op.AT_END:
             return at == len(self.text)
         border = (at > 0 and _is_word(self.text[at - 1])) != (at < len(self.text) and _is_word(self.text[at]))
-        return border == (value is op.AT_BOUNDARY)
+        return border == bool(value is op.AT_BOUNDARY)
 
 
 def _is_in(items: Sequence[Any], character: str) -> bool:
-    negated = items[0][0] is op.NEGATE
+    negated = bool(items[0][0] is op.NEGATE)
     return negated != any(_is_item(kind, value, character) for kind, value in items if kind is not op.NEGATE)
 
 
 def _is_item(kind: Any, value: Any, character: str) -> bool:
     if kind is op.LITERAL:
-        return ord(character) == value
+        return bool(ord(character) == value)
     if kind is op.RANGE:
         return bool(value[0] <= ord(character) <= value[1])
     return _is_word(character) if value is op.CATEGORY_WORD else character.isdigit()

@@ -2,9 +2,9 @@
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
 unless it leads to one that was not. One that was first seen after the end is not a cause of it, except that a driver
-tells why an executor ended only after that, and that an end is announced before its cause is printed, which may have no moment.
-One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if no other
-is left."""
+tells why an executor ended only after that, and that an end is announced before its cause is printed, which may have no
+moment. One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if
+no other is left."""
 
 from __future__ import annotations
 
