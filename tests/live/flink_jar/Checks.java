@@ -1,8 +1,11 @@
 package kstream.flink;
 
+import com.sun.net.httpserver.HttpServer;
 import java.io.File;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import org.apache.hadoop.hdfs.security.token.delegation.DelegationTokenIdentifier;
@@ -34,9 +37,28 @@ public final class Checks {
                     System.out.println(String.join(" ", OwnRest.listening()));
                 }
                 break;
+            case "find": // JOB: beside a port that never answers
+                HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+                answer(server, "/jobs/" + words[1], "{\"jid\": \"" + words[1] + "\"}");
+                answer(server, "/taskmanagers", "{\"taskmanagers\": [{\"id\": \"one\"}, {\"id\": \"two\"}]}");
+                try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+                    server.start();
+                    System.out.println(String.join(" ", new OwnRest(words[1]).taskManagers()));
+                } finally {
+                    server.stop(0);
+                }
+                break;
             default:
                 throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private static void answer(HttpServer server, String path, String body) {
+        server.createContext(path, exchange -> {
+            exchange.sendResponseHeaders(200, body.length());
+            exchange.getResponseBody().write(body.getBytes(StandardCharsets.US_ASCII));
+            exchange.close();
+        });
     }
 
     private static String read(String file) throws Exception {

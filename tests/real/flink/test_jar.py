@@ -130,9 +130,9 @@ class Member:
         """Kill it, as on a node that fails, and wait until another one has made a checkpoint."""
         empty_the_nodes_cache(self.living.run.minicluster, self.living.application)
         (process,) = self.living.processes(TASK_MANAGER)
-        process.kill()
         with closing(pages_of(self.session, self.living)) as pages:
             seen = pages.checkpoints(self.living.run.job)
+            process.kill()
             await_that(lambda: pages.checkpoints(self.living.run.job).restored > seen.restored, "it is restored")
             await_that(lambda: pages.overview().taskmanagers == 1, "another one is registered")
         await_checkpoints(self.living, 1)
@@ -194,7 +194,7 @@ def told(runs: tuple[FlinkRun, FlinkRun], session: ClusterSession, flinks: Minic
     kept = {"keytab": keytab.kept(), "ticket": ticket.kept()}
     for one in (ticket, keytab):
         one.lose_its_taskmanager()
-    ticket.push()
+        ticket.push()
     # Before YARN takes them away.
     log = keytab.living.log() + ticket.living.log()
     session.hdfs.delete(f"{ticket.folder}/{stop_marker(1)}")

@@ -98,3 +98,7 @@ def test_a_jobmanager_finds_its_own_ports_and_no_other_process(checks: Checks) -
         opened, found = (set(line.split()) for line in checks("listen"))
         assert opened <= found
         assert f"127.0.0.1:{other.getsockname()[1]}" not in found
+
+
+def test_it_asks_its_own_ports_for_the_job_where_no_log_tells_the_right_one(checks: Checks) -> None:
+    assert checks("find", "0123456789abcdef0123456789abcdef") == ["one two"]

@@ -130,7 +130,8 @@ final class Agent implements Runnable {
     }
 
     private void tell(String what, Throwable e) {
-        if (!Brief.of(e).equals(troubles.put(what, Brief.of(e)))) {
+        String before = troubles.put(what, Brief.of(e));
+        if (before == null || !before.startsWith(e.getClass().getSimpleName())) {
             LOG.warn("kstream: can't {} now", what, e);
         }
     }

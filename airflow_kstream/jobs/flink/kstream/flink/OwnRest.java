@@ -32,6 +32,8 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 final class OwnRest {
     private static final int CONNECT_MILLIS = 2_000;
     private static final int ANSWER_MILLIS = 30_000;
+    /** For a port that may be of something else, which never answers. */
+    private static final int PROBE_MILLIS = 5_000;
     private static final int LONGEST_ANSWER = 1 << 20;
     private static final int LINES_WITH_THE_PORT = 5_000;
     private static final Pattern SOCKET = Pattern.compile("socket:\\[(\\d+)\\]");
@@ -57,11 +59,11 @@ final class OwnRest {
     }
 
     Answer get(String path) throws IOException {
-        return ask("GET", found() + path, null);
+        return ask("GET", found() + path, null, ANSWER_MILLIS);
     }
 
     Answer post(String path, byte[] body) throws IOException {
-        return ask("POST", found() + path, body);
+        return ask("POST", found() + path, body, ANSWER_MILLIS);
     }
 
     /** The path of the one job. */
@@ -97,7 +99,7 @@ final class OwnRest {
 
     private boolean knowsTheJob(String address) {
         try {
-            return ask("GET", address + job(), null).body.path("jid").asText().equals(job);
+            return ask("GET", address + job(), null, PROBE_MILLIS).body.path("jid").asText().equals(job);
         } catch (IOException | RuntimeException e) {
             return false;
         }
@@ -177,12 +179,12 @@ final class OwnRest {
         return (host.contains(":") ? "[" + host + "]" : host) + ":" + Integer.parseInt(parts[1], 16);
     }
 
-    private static Answer ask(String method, String url, byte[] body) throws IOException {
+    private static Answer ask(String method, String url, byte[] body, int millis) throws IOException {
         HttpURLConnection connection = (HttpURLConnection) new URL(url).openConnection(Proxy.NO_PROXY);
         connection.setRequestMethod(method);
         connection.setInstanceFollowRedirects(false);
         connection.setConnectTimeout(CONNECT_MILLIS);
-        connection.setReadTimeout(ANSWER_MILLIS);
+        connection.setReadTimeout(millis);
         try {
             if (body != null) {
                 connection.setDoOutput(true);
