@@ -137,6 +137,19 @@ class Member:
             await_that(lambda: pages.overview().taskmanagers == 1, "another one is registered")
         await_checkpoints(self.living, 1)
 
+    def stop(self) -> Resume:
+        """Write the stop marker in place of any other, and return what became of that."""
+        before = self.read(resume_file(1)) if resume_file(1) in self.names() else ""
+        self.session.hdfs.delete(f"{self.folder}/{stop_marker(1)}")
+        self.put(stop_marker(1), '{"version": 1, "generation": 1}')
+
+        def answered() -> bool:
+            text = self.read(resume_file(1))
+            return text != before and read_resume(text, 1).state is not StopState.ASKED
+
+        await_that(answered, "the stop is answered")
+        return read_resume(self.read(resume_file(1)), 1)
+
     def ended(self) -> Application:
         yarn, application = self.session.yarn, self.living.application
         await_that(lambda: not yarn.application(application).alive, f"{application} ends")
@@ -154,6 +167,7 @@ class Story:
     refusals: dict[str, str]
     attempts: tuple[tuple[int, int], tuple[int, int]]
     kept: dict[str, Kept]
+    failed: Resume
     resume: Resume
     stopped: Application
     superseded: Application
@@ -197,13 +211,16 @@ def told(runs: tuple[FlinkRun, FlinkRun], session: ClusterSession, flinks: Minic
         ticket.push()
     # Before YARN takes them away.
     log = keytab.living.log() + ticket.living.log()
-    session.hdfs.delete(f"{ticket.folder}/{stop_marker(1)}")
-    ticket.put(stop_marker(1), '{"version": 1, "generation": 1}')
+    savepoints = f"{runs[1].home}/savepoints/{runs[1].job}"
+    session.hdfs.make_folder(savepoints, "555")
+    failed = ticket.stop()
+    session.hdfs.change_mode(savepoints, "755")
+    await_checkpoints(ticket.living, 1)
+    resume = ticket.stop()
     stopped = ticket.ended()
-    resume = read_resume(ticket.read(resume_file(1)), 1)
     keytab.put(claim_file(2), '{"version": 1, "generation": 2}')
     superseded = keytab.ended()
-    return Story(keytab, ticket, dead, answers, refusals, attempts, kept, resume, stopped, superseded, log)
+    return Story(keytab, ticket, dead, answers, refusals, attempts, kept, failed, resume, stopped, superseded, log)
 
 
 def member(run: FlinkRun, session: ClusterSession, **conf: Any) -> Member:
@@ -280,6 +297,12 @@ def test_a_stop_marker_ends_the_job_with_a_savepoint(story: Story, session: Clus
     (savepoint,) = session.hdfs.names(f"{run.home}/savepoints/{run.job}")
     assert resume.savepoint == f"{resume.target}/{savepoint}"
     assert "_metadata" in session.hdfs.names(f"{run.home}/savepoints/{run.job}/{savepoint}")
+
+
+def test_a_stop_whose_savepoint_fails_says_why_and_the_next_marker_tries_again(story: Story) -> None:
+    assert (story.failed.state, story.failed.savepoint) == (StopState.FAILED, "")
+    assert story.failed.why
+    assert story.failed.trigger != story.resume.trigger
 
 
 def test_a_newer_claim_ends_the_job_and_leaves_its_checkpoints(story: Story, session: ClusterSession) -> None:

@@ -26,6 +26,7 @@ final class Stop implements Runnable {
     private static final long POLL_MILLIS = 200;
     private static final long HOOK_MILLIS = 4_000;
     private static final long START_SECONDS = 60;
+    private static final int OK = 200;
     private static final int ACCEPTED = 202;
     private static final String PENDING = "IN_PROGRESS";
 
@@ -93,20 +94,22 @@ final class Stop implements Runnable {
         body.put("triggerId", trigger);
         OwnRest.Answer posted = posted(Json.written(body));
         if (posted.status != ACCEPTED) {
-            answer("failed", "", "the JobManager answered " + posted.status + " " + firstError(posted.body));
+            answer("failed", "", refusal(posted));
             return;
         }
-        JsonNode operation = awaited();
-        if (operation == null) {
+        OwnRest.Answer told = awaited();
+        if (told == null) {
             // Its server is closed: the application ends.
             String found = found();
             answer(found.isEmpty() ? "failed" : "completed", found, found.isEmpty() ? "the application ended" : "");
             return;
         }
+        JsonNode operation = told.body.path("operation");
         String location = operation.path("location").asText("");
-        String why = operation.path("failure-cause").path("class").asText("");
-        String more = operation.path("failure-cause").path("stack-trace").asText("").split("\n", 2)[0];
-        answer(location.isEmpty() ? "failed" : "completed", location, location.isEmpty() ? why + " " + more : "");
+        JsonNode cause = operation.path("failure-cause");
+        String more = cause.path("class").asText() + " " + cause.path("stack-trace").asText().split("\n", 2)[0];
+        String why = told.status == OK ? more : refusal(told);
+        answer(location.isEmpty() ? "failed" : "completed", location, location.isEmpty() ? why : "");
     }
 
     /** A job that has just started may not be known yet. */
@@ -125,13 +128,12 @@ final class Stop implements Runnable {
     }
 
     /** Waits for the savepoint; null if the JobManager's server ends before it tells of it. */
-    private JsonNode awaited() throws InterruptedException {
+    private OwnRest.Answer awaited() throws InterruptedException {
         while (true) {
             try {
                 OwnRest.Answer answer = rest.get(rest.job() + "/savepoints/" + trigger);
-                String status = answer.body.path("status").path("id").asText(PENDING);
-                if (!status.equals(PENDING)) {
-                    return answer.body.path("operation");
+                if (answer.status != OK || !answer.body.path("status").path("id").asText().equals(PENDING)) {
+                    return answer;
                 }
             } catch (ConnectException e) {
                 return null;
@@ -153,8 +155,9 @@ final class Stop implements Runnable {
         });
     }
 
-    private static String firstError(JsonNode body) {
-        return body.path("errors").path(0).asText("").split("\n", 2)[0];
+    private static String refusal(OwnRest.Answer answer) {
+        return "the JobManager answered " + answer.status + " "
+                + answer.body.path("errors").path(0).asText("").split("\n", 2)[0];
     }
 
     private void answer(String state, String savepoint, String why) {
