@@ -24,6 +24,8 @@ from airflow_kstream.model.streams.contract import CONTRACT, contract_terms
 PREFIX = "security.delegation.token.provider.kstream."
 # How often the jar looks, how often Flink asks it for pushed tokens, and how often it confirms; durations of Flink's.
 LOOK_EVERY, ROUND_EVERY, CONFIRM_EVERY = (f"{PREFIX}{name}-every" for name in ("look", "round", "confirm"))
+# After a round that failed, the next one is by default an hour away. A TaskManager that dies in a round makes it fail.
+RETRY_AFTER = "security.delegation.tokens.renewal.retry.backoff"
 # What they are where they are not set.
 DEFAULT_LOOK, DEFAULT_ROUND, DEFAULT_CONFIRM = timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5)
 # In seconds, and in milliseconds since 1970.
@@ -43,7 +45,8 @@ def resume_file(generation: int) -> str:
 def jar_settings(stream: str, generation: int, folder: str, *, takes_tokens: bool = False) -> dict[str, str]:
     """Return the settings that make the jar take part in the contract."""
     terms = contract_terms(stream, generation, folder, takes_tokens=takes_tokens)
-    return {PREFIX + key: value for key, value in terms.items()}
+    settings = {PREFIX + key: value for key, value in terms.items()}
+    return settings | ({RETRY_AFTER: "1 min"} if takes_tokens else {})
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from airflow_kstream.model.streams.contract import (
 from airflow_kstream.model.streams.flink_contract import (
     CONFIRM_EVERY,
     LOOK_EVERY,
+    RETRY_AFTER,
     ROUND_EVERY,
     Kept,
     Resume,
@@ -68,7 +69,7 @@ WITH_A_TICKET = {
     "security.kerberos.login.contexts": None,
     "security.kerberos.login.use-ticket-cache": True,
 }
-OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s"}
+OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s", RETRY_AFTER: "3 s"}
 # Each checkpoint finds the connections to the NameNode closed, so it shows a token again.
 FORGETFUL = {"flink.hadoop.ipc.client.connection.maxidletime": "500"}
 LONG_HENCE = datetime(2100, 1, 1, tzinfo=UTC)

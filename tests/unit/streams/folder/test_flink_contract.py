@@ -62,11 +62,17 @@ AT = datetime(2026, 11, 28, 17, tzinfo=UTC)
 def test_the_jar_and_its_supervisor_speak_the_same_version_with_the_same_settings() -> None:
     source = (FOLDER / "kstream/flink/Settings.java").read_text()
     names = set(re.findall(r'(?:text|time)\("([a-z-]+)"|PREFIX \+ "([a-z-]+)"', source))
-    told = {key.removeprefix(flink_contract.PREFIX) for key in jar_settings("orders", 7, "hdfs://x", takes_tokens=True)}
+    settings = jar_settings("orders", 7, "hdfs://x", takes_tokens=True).keys() - {flink_contract.RETRY_AFTER}
+    told = {key.removeprefix(flink_contract.PREFIX) for key in settings}
     times = (flink_contract.LOOK_EVERY, flink_contract.ROUND_EVERY, flink_contract.CONFIRM_EVERY)
     assert {one or other for one, other in names} == told | {key.removeprefix(flink_contract.PREFIX) for key in times}
     assert f'PREFIX = "{flink_contract.PREFIX}"' in source
     assert f'VERSION = "{CONTRACT}"' in source
+
+
+def test_a_round_that_fails_delays_pushed_tokens_by_no_more_than_a_minute() -> None:
+    settings = jar_settings("orders", 7, "hdfs://prod/kstream/orders", takes_tokens=True)
+    assert settings["security.delegation.tokens.renewal.retry.backoff"] == "1 min"
 
 
 def test_a_job_with_a_keytab_is_pushed_no_tokens() -> None:
