@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -25,19 +26,24 @@ def build_job(feature: Feature, jar: Path) -> Path:
     Raises MiniclusterError: when Java has no compiler (a JRE alone), or the source doesn't fit this Flink.
     """
     connector = flink_connector_jars(feature)
-    classpath = ":".join(map(str, (*sorted(flink_jars(feature).glob("*.jar")), *connector)))
     with tempfile.TemporaryDirectory(dir=jar.parent) as classes:
-        compiler = [str(java_home() / "bin/java"), NO_COUNTERS, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        done = subprocess.run(
-            [*compiler, "--release", "8", "-Xlint:-options", "-cp", classpath, "-d", classes, str(_SOURCE)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        if done.returncode:
-            raise MiniclusterError(f"{_SOURCE.name} was not compiled: {done.stderr.strip()[:500]}")
+        compile_java([_SOURCE], (*sorted(flink_jars(feature).glob("*.jar")), *connector), Path(classes))
         _write(jar, Path(classes), connector)
     return jar
+
+
+def compile_java(sources: Iterable[Path], classpath: Iterable[Path], classes: Path) -> None:
+    """Compile for Java 8 into this folder.
+
+    Raises MiniclusterError: when Java has no compiler (a JRE alone), or a source doesn't fit the jars.
+    """
+    compiler = [str(java_home() / "bin/java"), NO_COUNTERS, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    words = ["--release", "8", "-proc:none", "-Xlint:-options", "-cp", ":".join(map(str, classpath)), "-d"]
+    done = subprocess.run(
+        [*compiler, *words, str(classes), *map(str, sources)], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise MiniclusterError(f"Java was not compiled: {done.stderr.strip()[:500]}")
 
 
 def _write(jar: Path, classes: Path, connector: tuple[Path, ...]) -> None:

@@ -46,6 +46,7 @@ class FlinkRun:
     folder: Path
     name: str
     number: int = 1
+    has_ticket: bool = False
 
     @property
     def job(self) -> str:
@@ -89,7 +90,8 @@ class FlinkRun:
         }
 
     def submission(self, conf: Settings = NOTHING_ELSE, words: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-        """Start the client with these further settings, and without those that are None. It finds nobody's ticket."""
+        """Start the client with these further settings, and without those that are None. It finds no ticket but
+        its own."""
         self.folder.mkdir(mode=0o700)
         settings = {key: value for key, value in {**self.conf(), **conf}.items() if value is not None}
         (self.folder / "config.yaml").write_text(yaml.safe_dump(settings))
@@ -104,10 +106,12 @@ class FlinkRun:
             *(words or ("rate", "20", f"{self.minicluster.default_fs}{self.rows}")),
         ]
         environment = self.minicluster.client_env("streamer") | {"FLINK_CONF_DIR": str(self.folder)}
+        if not self.has_ticket:
+            environment["KRB5CCNAME"] = "FILE:/nonexistent"
         with (self.folder / "client.out").open("wb") as output:
             return subprocess.Popen(
                 argv,
-                env=environment | {"KRB5CCNAME": "FILE:/nonexistent"},
+                env=environment,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -234,3 +238,9 @@ def launch_token(container: Path) -> DelegationToken:
 def staging(session: ClusterSession, application: str) -> frozenset[str]:
     """Return the names of what the application's client uploaded, as far as it is still there."""
     return session.hdfs.names(f"/user/{getuser()}/.flink/{application}")
+
+
+def empty_the_nodes_cache(minicluster: Minicluster, application: str) -> None:
+    """Make the node like one that never ran the application: take what it has localised for it away."""
+    for file in minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/filecache/*"):
+        file.rename(file.parent.with_name(f"taken-{file.name}"))

@@ -55,7 +55,8 @@ def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[
     examples = {f"airflow_kstream/example_dags/{file.name}" for file in EXAMPLES.glob("*.py")}
     names_and_types = {"airflow_kstream/__init__.pyi", "airflow_kstream/py.typed", "airflow_kstream/dags/factory.py"}
     assert len(examples) == 7
-    expected = names_and_types | examples | stubs | papers | monitoring | signatures
+    flink = {f"airflow_kstream/jobs/flink/{name}" for name in ("kstream-flink.jar", "kstream/flink/Settings.java")}
+    expected = names_and_types | flink | examples | stubs | papers | monitoring | signatures
     assert expected <= set(names)
     licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
     assert "Version 2.0, January 2004" in licence

@@ -33,14 +33,14 @@ _PUSH = re.compile(rf"({'|'.join(_PUSH_KINDS)})-(\d{{6,}})-(\d{{1,14}})(?:-(\d{{
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(
     r"\.(?:claim|fence|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
-    r"|push|applied|refused|unpushed|launched)[-.].+"
+    r"|push|applied|refused|unpushed|launched|kept|resume)[-.].+"
 )
 # What only a claimed generation has. A fence, or a person's permission for the next one, comes before its claim.
-_TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended|launched)-(\d{6,})")
+_TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended|launched|kept|resume)-(\d{6,})")
 _NUMBERED = re.compile(r"[a-z]+-(\d{6,})(?:-.+)?")
 _OF_A_GENERATION = re.compile(
     r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined|push|applied|refused|unpushed"
-    r"|launched)-(\d+)(?:-.*)?"
+    r"|launched|kept|resume)-(\d+)(?:-.*)?"
 )
 
 

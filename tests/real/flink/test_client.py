@@ -18,6 +18,7 @@ from tests.live.flink import (
     JOB_MANAGER,
     TASK_MANAGER,
     FlinkRunning,
+    empty_the_nodes_cache,
     launch_token,
     pages_of,
     running,
@@ -111,12 +112,6 @@ def test_no_new_taskmanager_starts_once_the_launch_token_is_dead(
         await_that(lambda: f"expected renewal time: {moment(dead)}" in living.log(), "YARN tells why none starts")
         assert pages.overview().starves
         assert session.yarn.application(living.application).state == ApplicationState.RUNNING
-
-
-def empty_the_nodes_cache(minicluster: Minicluster, application: str) -> None:
-    """Make the node like one that never ran the application: take what it has localised for it away."""
-    for file in minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/filecache/*"):
-        file.rename(file.parent.with_name(f"taken-{file.name}"))
 
 
 def moment(when: datetime) -> str:
