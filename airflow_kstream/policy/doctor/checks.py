@@ -82,6 +82,12 @@ CHECKS: tuple[Check, ...] = (
         of_cluster=yarn.no_way_to_stop,
     ),
     Check(
+        "open-nodemanagers",
+        "do NodeManagers know who reads logs?",
+        "hadoop.http.authentication.type (ContainerLogsUtils.checkAccess)",
+        of_cluster=yarn.open_nodemanagers,
+    ),
+    Check(
         "rm-privileges",
         "does the ResourceManager make tokens for logs and localisation?",
         "YARN-2704 (DelegationTokenRenewer.requestNewHdfsDelegationTokenIfNeeded, AppLogAggregatorImpl)",
@@ -150,6 +156,12 @@ CHECKS: tuple[Check, ...] = (
         "do the servers prove who they are?",
         "yarn.http.policy, dfs.http.policy (HttpConfig); SPNEGO proves the client alone",
         of_cluster=jobs.plain_http,
+    ),
+    Check(
+        "open-webhdfs",
+        "does WebHDFS know who asks?",
+        "hadoop.http.authentication.type, dfs.web.authentication.* (AuthFilter, JspHelper.getUGI)",
+        of_cluster=hdfs.open_webhdfs,
     ),
     Check(
         "lease-limit",

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, OpenWeb, StreamFacts, known
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.known_faults import KNOWN_FAULTS, mended
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, FindingDraft
 
+TO_ASK = (
+    "On the NameNodes: hadoop.http.authentication.type=kerberos with its principal and keytab, and no "
+    "StaticUserWebFilter in hadoop.http.filter.initializers; where WebHDFS has a filter of its own (older Hadoop) also "
+    "dfs.web.authentication.kerberos.principal and .keytab"
+)
 _HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"
 _LONG = timedelta(hours=1)
 _RECOVER = "dfs.client.write.recover.lease.on.close.exception"
@@ -98,6 +103,31 @@ _HDFS_10549 = _Defect(
     "a close() that is interrupted leaves the file open, and its process renews the lease for as long as it lives",
     "end a process whose close() failed; a client of Hadoop 2.8.0 or later",
 )
+
+
+def open_words(found: Collection[OpenWeb]) -> str:
+    """Return what it means that the WebHDFS of these NameNodes wants no proof of who asks."""
+    names = ", ".join(web.server for web in found)
+    user = next((web.user for web in found if web.user), "")
+    if user:
+        return f"WebHDFS of {names} wants no proof of who asks: everybody is {user} there, and so is this connection"
+    return (
+        f"WebHDFS of {names} believes any name in a URL (user.name=hdfs is the superuser), and refuses this "
+        "connection, which gives none and proves its own"
+    )
+
+
+def open_webhdfs(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find NameNodes that believe everybody: the owner of a file, by which claims and orders count, proves nothing."""
+    found = known(facts.open_webs.webhdfs)
+    if found:
+        yield FindingDraft(
+            Severity.ERROR,
+            "everybody on the network reads and writes HDFS under another's name, so the owner of a claim or an order "
+            "proves nothing, or this connection reaches no state_dir; what runs goes on, for jobs use RPC",
+            TO_ASK,
+            open_words(found),
+        )
 
 
 def hard_limit(facts: ClusterFacts) -> Iterator[FindingDraft]:

@@ -16,6 +16,14 @@ TO_ASK = (
     "hadoop.http.filter.initializers. In the connection: a hadoop_conf_dir with yarn.resourcemanager.address and "
     "yarn.resourcemanager.principal, so that commands go over RPC"
 )
+TO_ASK_NODES = (
+    "On the NodeManagers: hadoop.http.authentication.type=kerberos with its principal and keytab, and no "
+    "StaticUserWebFilter in hadoop.http.filter.initializers"
+)
+OPEN_LOGS = (
+    "everybody on the network reads the logs of running containers or, behind the static user of an older Hadoop, "
+    "nobody does"
+)
 _PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
 _ATTEMPTS, _MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts", "yarn.resourcemanager.am.global.max-attempts"
 _OWN_ATTEMPTS, _WINDOW = "spark.yarn.maxAppAttempts", "spark.yarn.am.attemptFailuresValidityInterval"
@@ -129,6 +137,23 @@ def no_way_to_stop(facts: ClusterFacts) -> Iterator[FindingDraft]:
             way.words,
             concerns=tuple(
                 Concern(stream.name, "nobody can kill its application")
+                for stream in known(facts.streams)
+                if stream.runs
+            ),
+        )
+
+
+def open_nodemanagers(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find NodeManagers that do not know who asks, which is whom they show a container's log by."""
+    found = known(facts.open_webs.node)
+    if found:
+        yield FindingDraft(
+            Severity.WARNING,
+            f"{OPEN_LOGS}, so that what hangs stays unexplained",
+            TO_ASK_NODES,
+            f"{found.server} wants no proof of who asks",
+            concerns=tuple(
+                Concern(stream.name, "its running containers' logs are shown to nobody or to everybody")
                 for stream in known(facts.streams)
                 if stream.runs
             ),
