@@ -27,7 +27,7 @@ def test_brokers_that_are_away_cost_one_question_a_minute() -> None:
     assert second.value is third.value is first.value, "it is told again, and nobody was asked"
 
 
-def test_brokers_that_did_not_tell_what_a_topic_had_are_not_asked_again_for_a_minute() -> None:
+def test_an_outage_during_a_question_about_a_moment_is_remembered() -> None:
     ends, away = KafkaEnds(NOBODY), KafkaPolicy("127.0.0.1:1")
     with pytest.raises(Unavailable) as first:
         ends.at(away, ["orders"], datetime.now(UTC))

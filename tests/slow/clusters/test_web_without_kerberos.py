@@ -96,18 +96,20 @@ def test_without_the_address_the_check_of_a_connection_warns(found: Cluster) -> 
     assert "nobody can stop" in way_of(probes).detail
 
 
-def test_a_nodemanager_that_shows_running_containers_logs_to_everybody_is_warned_of(
-    open_web: Minicluster, found: Cluster
-) -> None:
+def test_a_nodemanager_shows_logs_to_everybody_and_the_check_warns_of_it(open_web: Minicluster, found: Cluster) -> None:
     """Its own filter for names stands behind the static user's, and leaves a caller without a name nobody."""
     restart(open_web, "nodemanager")
     submit_by_hand(open_web, rate_stream("open-logs", TicketCredentials()), "open-logs")
     with open_session(found, found.watcher) as session:
         (app,) = session.yarn.applications("open-logs")
         await_that(lambda: session.yarn.application(app.id).state is ApplicationState.RUNNING, "its driver runs")
-        [driver, *_] = session.yarn.live_containers(app.id)
-        page = f"{driver.web}/ws/v1/node/containers/{driver.id}/logs/stderr?size=-100"
-        assert "LogContents" in requests.get(page, timeout=30).text, "without a login"
+        place = session.yarn.any_node()
+        assert place
+        # The ResourceManager names no container to its static user.
+        web = f"http://{place.web}/ws/v1/node"
+        driver = requests.get(f"{web}/apps/{app.id}", timeout=30).json()["app"]["containerids"][0]
+        log = requests.get(f"{web}/containers/{driver}/logs/stderr?size=-100", timeout=30)
+        assert "LogContents" in log.text, "without a login"
         session.yarn.kill(app.id, "a test", PATIENCE)
     nodes = {probe.name: probe for probe in check_connection(found)}["a NodeManager"]
     assert nodes.outcome is ProbeOutcome.WARNING
@@ -115,7 +117,7 @@ def test_a_nodemanager_that_shows_running_containers_logs_to_everybody_is_warned
     assert "hadoop.http.authentication.type=kerberos" in nodes.detail
 
 
-def test_a_namenode_that_believes_any_name_fails_the_check_and_is_found_by_the_doctor(
+def test_a_namenode_that_believes_any_name_fails_the_check_and_the_doctor_finds_it(
     open_web: Minicluster, found: Cluster
 ) -> None:
     restart(open_web, "nn1")
