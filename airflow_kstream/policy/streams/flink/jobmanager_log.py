@@ -15,7 +15,7 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
 
 # A record begins with a time; Flink's own layout has milliseconds after a comma.
 _RECORD = re.compile(
-    r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+(?P<level>[A-Z]+)\s", re.MULTILINE
+    r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+[A-Z]+\s", re.MULTILINE
 )
 # DefaultDelegationTokenManager. Without a renewal date no further round is scheduled.
 _NEXT = re.compile(r"Tokens update task started with (?P<delay>.+?) delay")
@@ -25,7 +25,13 @@ _NO_MORE = "Tokens update task not started because"
 _WORKER = re.compile(r"Worker (?P<id>[^\s(]+)\S* is (?P<what>registered|terminated\. Diagnostics:)")
 _ASKS, _GETS = re.compile(r"Requesting new (?:worker|TaskExecutor)"), re.compile(r"Received [1-9]\d* containers?\.")
 _STACK = re.compile(r"^\s*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
-_ENDS_IT = re.compile(r"reached terminal state FAILED|switched from state \w+ to FAIL|Application failed unexpectedly")
+# Dispatcher, ExecutionGraph, ApplicationDispatcherBootstrap and ClusterEntrypoint. A restart inside says RESTARTING;
+# what REST could not answer is an ERROR, too, of a job that runs on.
+_ENDS_IT = re.compile(
+    r"reached terminal state FAILED|switched from state \w+ to FAIL|Application failed unexpectedly"
+    r"|Could not (?:start cluster entrypoint|create application program)|Fatal error occurred"
+)
+_IN_A_THREAD = re.compile(r"Exception in thread \"[^\"]*\" (?P<trace>.*)", re.DOTALL)
 _ERROR = re.compile(r"(?:Caused by: )?(?P<error>(?:[\w$]+\.)+[\w$]*(?:Exception|Error|InvalidToken|Throwable)\b[^\n]*)")
 _NO_CAUSE = re.compile(r"java\.lang\.InterruptedException|java\.util\.concurrent\.RejectedExecutionException")
 _SHOWN = 500
@@ -43,7 +49,6 @@ class Refusal:
 @dataclass(frozen=True)
 class _Record:
     at: datetime
-    level: str
     text: str
 
 
@@ -79,7 +84,7 @@ def last_refusal(log: str) -> Refusal:
             words = record.text[found.end() :]
             if found["what"] == "registered":
                 registered.add(found["id"])
-                refused = ""
+                refused = ended = ""
             elif found["id"] in registered:
                 ended, refused = words, ""
             else:
@@ -90,17 +95,12 @@ def last_refusal(log: str) -> Refusal:
 
 
 def last_error(logs: Mapping[str, str], log: str) -> str:
-    """Return the innermost cause of what ended the job or its JobManager, as the file `log` tells; else the last
-    exception that a JVM wrote; empty if there is none."""
-    errors = [error for record in _records(logs.get(log, "")) if _ends(record) and (error := _innermost(record.text))]
-    if not errors:
-        rest = "\n".join(text for name, text in logs.items() if name != log)
-        errors = [error] if (error := _innermost(rest)) else []
-    return shorten(errors[-1], _LAST_ERROR, placeholder=" ...") if errors else ""
-
-
-def _ends(record: _Record) -> bool:
-    return record.level in {"ERROR", "FATAL"} or _ENDS_IT.search(record.text) is not None
+    """Return the innermost cause of what ended the job or its JobManager, as the file `log` tells; else the exception
+    that ended a thread of its JVM; empty if there is none."""
+    errors = [_innermost(record.text) for record in _records(logs.get(log, "")) if _ENDS_IT.search(record.text)]
+    if not any(errors):
+        errors = [_innermost(found["trace"]) for found in map(_IN_A_THREAD.search, logs.values()) if found]
+    return shorten(next(filter(None, reversed(errors)), ""), _LAST_ERROR, placeholder=" ...")
 
 
 def _innermost(text: str) -> str:
@@ -113,7 +113,7 @@ def _records(log: str) -> Iterator[_Record]:
     for number, begun in enumerate(begins):
         end = begins[number + 1].start() if number + 1 < len(begins) else len(log)
         at = datetime.fromisoformat(begun["at"]).replace(tzinfo=UTC) + timedelta(milliseconds=int(begun["millis"] or 0))
-        yield _Record(at, begun["level"], log[begun.end() : end])
+        yield _Record(at, log[begun.end() : end])
 
 
 def _short(words: str) -> str:

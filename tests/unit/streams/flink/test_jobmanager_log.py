@@ -89,6 +89,10 @@ def test_a_worker_that_joined_ends_the_words_on_those_before() -> None:
     assert last_refusal(log(asks(), gets(), ends(2, EXPIRED), asks(), gets(), joins(3))) == Refusal()
 
 
+def test_the_end_of_a_worker_that_was_replaced_is_past() -> None:
+    assert last_refusal(log(asks(), gets(), joins(2), ends(2, "killed"), asks(), gets(), joins(3))) == Refusal()
+
+
 def test_no_log_tells_nothing() -> None:
     assert last_refusal("") == Refusal()
 
@@ -110,6 +114,20 @@ def test_without_a_log_the_last_exception_of_a_jvm_counts() -> None:
     words = 'Exception in thread "main" java.lang.NoClassDefFoundError: org/apache/hadoop/conf/Configuration\n'
     assert last_error({"jobmanager.err": words}, "jobmanager.log").startswith("java.lang.NoClassDefFoundError")
     assert last_error({}, "jobmanager.log") == ""
+
+
+def test_an_error_that_the_job_survives_is_none_of_its_end() -> None:
+    text = "2026-01-02 00:00:01,500 ERROR org.apache.flink.runtime.rest.handler.X [] - Unhandled exception.\n"
+    text += "java.util.concurrent.CompletionException: the JobManager is initializing\n"
+    text += "2026-01-02 00:00:02,500 INFO  ExecutionGraph [] - Job rows switched from state RUNNING to RESTARTING.\n"
+    text += "java.io.IOException: a TaskManager is lost\n"
+    assert last_error({"jobmanager.log": text}, "jobmanager.log") == ""
+
+
+def test_a_jobmanager_that_could_not_start_says_why() -> None:
+    text = "2026-01-02 00:00:01,500 ERROR ClusterEntrypoint [] - Could not start cluster entrypoint Yarn.\n"
+    text += "org.apache.flink.X: a Exception\nCaused by: java.net.BindException: Address already in use\n"
+    assert last_error({"jobmanager.log": text}, "jobmanager.log") == "java.net.BindException: Address already in use"
 
 
 def test_a_warning_about_a_harmless_exception_is_no_error() -> None:
