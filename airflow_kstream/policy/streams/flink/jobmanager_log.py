@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from textwrap import shorten
 
@@ -21,6 +21,9 @@ _RECORD = re.compile(
 _NEXT = re.compile(r"Tokens update task started with (?P<delay>.+?) delay")
 _FAILED = re.compile(r"Failed to update tokens, will try again in (?P<delay>\d+ ?[a-z]*)")
 _NO_MORE = "Tokens update task not started because"
+# DFSClient: the NameNode's time of a token that a round has just made, beside the host's own, whose zone nobody tells.
+_ISSUED = re.compile(r"Created token for .* issueDate=(?P<millis>\d+),")
+_ZONES = timedelta(minutes=15)
 # ActiveResourceManager and YarnResourceManagerDriver. A worker's name has its node in brackets.
 _WORKER = re.compile(r"Worker (?P<id>[^\s(]+)\S* is (?P<what>registered|terminated\. Diagnostics:)")
 _ASKS, _GETS = re.compile(r"Requesting new (?:worker|TaskExecutor)"), re.compile(r"Received [1-9]\d* containers?\.")
@@ -53,12 +56,13 @@ class _Record:
 
 
 def token_rounds(log: str) -> tuple[TokenRound, ...]:
-    """Return the rounds that the log tells, oldest first, by the clock of the JobManager's host, taken for UTC.
+    """Return the rounds that the log tells, oldest first; none where it dates no token, so that its zone is not known.
 
     A round that failed is one that brought nothing: the tokens before it end when they ended.
     """
     rounds: list[TokenRound] = []
-    for record in _records(log):
+    zone = _zone(log)
+    for record in () if zone is None else (replace(each, at=each.at - zone) for each in _records(log)):
         if found := _NEXT.search(record.text):
             delay = flink_duration(found["delay"]) or timedelta()
             rounds.append(TokenRound(record.at, record.at + delay / USUAL_RENEWAL_RATIO, delay))
@@ -69,6 +73,15 @@ def token_rounds(log: str) -> tuple[TokenRound, ...]:
         elif _NO_MORE in record.text:
             rounds.append(TokenRound(record.at, None, timedelta.max))
     return tuple(rounds)
+
+
+def _zone(log: str) -> timedelta | None:
+    """Return how far the log's zone is ahead of UTC: both clocks differ by less than Kerberos' five minutes."""
+    dated = [(record.at, found) for record in _records(log) if (found := _ISSUED.search(record.text))]
+    if not dated:
+        return None
+    at, found = dated[-1]
+    return round((at - datetime.fromtimestamp(int(found["millis"]) / 1000, UTC)) / _ZONES) * _ZONES
 
 
 def last_refusal(log: str) -> Refusal:
