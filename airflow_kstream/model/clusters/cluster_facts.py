@@ -321,6 +321,22 @@ class StopWay:
 
 
 @dataclass(frozen=True)
+class OpenWeb:
+    """A web server that wants no proof of who asks. `user` is whom WebHDFS takes everybody for; empty if for nobody."""
+
+    server: str
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class OpenWebs:
+    """The NameNodes whose WebHDFS is open, and a NodeManager as a sample, None if it is not."""
+
+    webhdfs: tuple[OpenWeb, ...] | NotChecked = ()
+    node: OpenWeb | NotChecked | None = None
+
+
+@dataclass(frozen=True)
 class ServerConfs:
     """The configurations of servers; `nodemanager` is one of them, as a sample."""
 
@@ -371,5 +387,6 @@ class ClusterFacts:
     user: str | NotChecked = ""
     """The short name of the watching principal."""
     stops: StopWay | NotChecked = StopWay("over REST")
+    open_webs: OpenWebs = OpenWebs()
     unbounded: Allow | NotChecked | None = None
     """What the streams use beside what the connection has; None for a connection that bounds them with `allow`."""

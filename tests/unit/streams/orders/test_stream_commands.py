@@ -20,7 +20,10 @@ from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER
@@ -638,11 +641,12 @@ def test_a_reconcile_of_what_is_only_watched_submits_nothing_and_says_why(
     assert at_first.generations == []
 
 
-def test_what_an_ended_job_that_was_only_watched_left_stays(at_first: CommandLine, tmp_path: Path) -> None:
-    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(WATCHED.to_mapping()))
-    job = at_first.life.yarn.start(frozenset())
-    at_first.life.hdfs.write(left := f"/tmp/fake/{job.id}/job.graph", "somebody's")
-    at_first.run("adopt", str(file), "--application-id", job.id, name="")
-    at_first.life.yarn.end(job.id)
-    at_first.run("reconcile", str(file), name="")
-    assert left in at_first.life.hdfs.files
+def test_what_an_ended_job_that_was_only_watched_left_stays(life: Life) -> None:
+    watched = replace(life.run, spec=WATCHED)
+    job = life.yarn.start(frozenset())
+    life.hdfs.write(left := f"/tmp/fake/{job.id}/job.graph", "somebody's")
+    adopt(watched, job.id)
+    life.yarn.end(job.id)
+    report = Reconciler(watched, tell=lambda line: None).run(Mode.WATCH)
+    assert report.ended
+    assert left in life.hdfs.files
