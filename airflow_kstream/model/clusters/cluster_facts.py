@@ -15,7 +15,6 @@ from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.stream import EngineName
 
 T = TypeVar("T")
 _NO_DRIVER = NotChecked("its driver", "none runs")
@@ -196,7 +195,7 @@ class StreamConf:
     driver: DriverFacts | NotChecked = _NO_DRIVER
     object_stores: tuple[str, ...] = ()
     """Those that its conf and its arguments name."""
-    engine: EngineName = EngineName.SPARK
+    engine: str = "spark"
     """Whose the conf is."""
     survives: bool | NotChecked = True
     """Whether its checkpoints outlive it."""
