@@ -26,6 +26,8 @@ def _places() -> dict[str, str]:
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
+    if name == "__all__":
+        return sorted(_places())
     if name.startswith("_") or (module := _places().get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)

@@ -160,7 +160,7 @@ SLOW = {
     ),
     "compatibility": Part(
         "compatibility",
-        "the wheel in empty environments of each Python, older Sparks and Airflows, the jar built anew",
+        "the wheel in empty environments of each Python and in Airflow's image, older Sparks and Airflows, Flink's jar",
         _pytest("tests/slow", "-m", "compatibility"),
     ),
 }

@@ -1,4 +1,4 @@
-"""The wheel of this checkout."""
+"""The wheel of this checkout, and the versions that it is tested with."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ def built_wheel(folder: Path) -> Path:
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     [wheel] = folder.glob("*.whl")
     return wheel
+
+
+def locked_constraints() -> str:
+    """Return the locked versions as constraints without hashes: with hashes, pip would ask for the wheel's own, too."""
+    lines = [line.rstrip("\\ ") for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    return "\n".join(line for line in lines if "==" in line and not line.startswith(" "))

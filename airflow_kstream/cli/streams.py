@@ -218,9 +218,9 @@ def adopt(
 ) -> None:
     """Adopt a running application as this stream, without restarting it.
 
-    YARN does not tell which folders a job writes. A job of Flink's tells it itself, and has to write the declared
-    ones; of Spark's it is the person's word, until `kstream streams status` shows a commit. Another user's application
-    is refused without `--of-user`. With `--dry-run`, it is refused for the same reasons, with the same exit code.
+    YARN does not tell which folders a job writes. A Flink job's JobManager does, and they have to be the declared ones;
+    of a Spark job it is the person's word, until `kstream streams status` shows a commit. Another user's application is
+    refused without `--of-user`. With `--dry-run`, it is refused for the same reasons, with the same exit code.
     """
     with _declared(Client(cluster_name), spec_file) as run:
         if dry_run:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.progress import PartitionAt, TopicsAt
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy, Offsets
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 # Seconds for which an answer, or its lack, is good: an idle query is looked at every few seconds, for days.
 _FRESH = 60.0
 _PATIENCE_MS = 10_000
-
-
+# The last second of the year 9999: a producer may write any timestamp.
+_LAST_MS = 253_402_300_799_000
+T = TypeVar("T")
 _Question = tuple[KafkaPolicy, frozenset[tuple[str, int]]]
+_Topics = tuple[KafkaPolicy, frozenset[str]]
 
 
 class KafkaEnds:
@@ -36,7 +38,7 @@ class KafkaEnds:
         self._identity, self._ca = identity, ca
         self._lock = Lock()
         self._known: dict[_Question, tuple[float, Offsets]] = {}
-        self._failed: dict[KafkaPolicy | _Question, tuple[float, KstreamError]] = {}
+        self._failed: dict[KafkaPolicy | _Question | _Topics, tuple[float, KstreamError]] = {}
 
     def of(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
         """Return the ends of committed records (the last stable offsets) of these partitions.
@@ -46,11 +48,10 @@ class KafkaEnds:
         """
         question = brokers, frozenset((topic, number) for topic, numbers in planned.items() for number in numbers)
         with self._lock:
-            self._forget_what_is_old()
-            if failed := self._failed.get(brokers) or self._failed.get(question):
-                raise failed[1].with_traceback(None)
+            self._raise_what_failed(question)
             if question not in self._known:
-                self._known[question] = time.monotonic(), self._asked_or_failed(question, planned)
+                ends = self._asked_or_failed(question, lambda: self._asked(brokers, planned))
+                self._known[question] = time.monotonic(), ends
             return self._known[question][1]
 
     def _forget_what_is_old(self) -> None:
@@ -58,10 +59,15 @@ class KafkaEnds:
         self._known = {key: answer for key, answer in self._known.items() if now - answer[0] < _FRESH}
         self._failed = {key: failure for key, failure in self._failed.items() if now - failure[0] < _FRESH}
 
-    def _asked_or_failed(self, question: _Question, planned: Offsets) -> Offsets:
+    def _raise_what_failed(self, question: _Question | _Topics) -> None:
+        self._forget_what_is_old()
+        if failed := self._failed.get(question[0]) or self._failed.get(question):
+            raise failed[1].with_traceback(None)
+
+    def _asked_or_failed(self, question: _Question | _Topics, ask: Callable[[], T]) -> T:
         brokers, _ = question
         try:
-            return self._asked(brokers, planned)
+            return ask()
         except KstreamError as error:
             # A refusal is this question's own; silence is the brokers'.
             self._failed[brokers if error.retryable else question] = time.monotonic(), error
@@ -84,17 +90,12 @@ class KafkaEnds:
         """Return all partitions of these topics as they are now, with the first record since a moment in each.
 
         Records of transactions count from when they are written: a query that reads committed records only gets to
-        them later. Not remembered. Raises as `of`.
+        them later. Only failures are remembered. Raises as `of`.
         """
+        question = brokers, frozenset(topics)
         with self._lock:
-            self._forget_what_is_old()
-            if failed := self._failed.get(brokers):
-                raise failed[1].with_traceback(None)
-            try:
-                return self._asked_at(brokers, topics, moment)
-            except Unavailable as error:
-                self._failed[brokers] = time.monotonic(), error
-                raise
+            self._raise_what_failed(question)
+            return self._asked_or_failed(question, lambda: self._asked_at(brokers, topics, moment))
 
     def _asked_at(self, brokers: KafkaPolicy, topics: Collection[str], moment: datetime) -> TopicsAt:
         asked = datetime.now(UTC)
@@ -114,7 +115,7 @@ class KafkaEnds:
                 int(firsts[each].offset),
                 int(ends[each].offset),
                 int(later.offset) if later else None,
-                datetime.fromtimestamp(later.timestamp / 1000, UTC) if later else None,
+                datetime.fromtimestamp(min(later.timestamp, _LAST_MS) / 1000, UTC) if later else None,
             )
         return TopicsAt(asked, found)
 

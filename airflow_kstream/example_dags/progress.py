@@ -1,7 +1,7 @@
 """A batch that reads what a stream has written, once the stream has all that had arrived by the interval's end.
 
 The stream declares `kafka`, so it is done as soon as it has reached the offsets of that moment, also if nothing new
-arrives. `quiet_after` is for a stream that reads something else.
+arrives. A stream that reads something else, and may get nothing new for long, needs `quiet_after`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ with DAG("example_kstream_progress", schedule="0 6 * * *", start_date=datetime(2
         cluster_conn_id="example",
         stream="orders",
         moment="{{ data_interval_end }}",
-        quiet_after="30m",
         timeout=4 * 60 * 60,
         deferrable=True,
     )

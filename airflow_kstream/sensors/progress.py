@@ -43,20 +43,24 @@ class StreamProgressSensor(AwaitingSensor):
     unreachable server, or a stream that does not exist yet, does not end the wait; `timeout` does.
 
     What it does not do: it knows nothing of topics that no committed batch names, nor of records that a query skipped
-    by its starting offsets. It does not see a limit on what a batch reads that only the job's code sets, or that a
-    source has by default, as Delta's thousand files: with one, a later batch can lack what had arrived before.
+    by its starting offsets. It takes the timestamp of a record for the time of its arrival, give or take a minute, so
+    it is not for topics whose producers set event times (`message.timestamp.type=CreateTime`): with times of the past
+    it waits for records that came after the moment, and with times of the future it may end too early. It does not see
+    a limit on what a batch reads that only the job's code sets, or that a source has by default, as Delta's thousand
+    files: with one, a later batch can lack what had arrived before.
 
     Example::
 
         StreamProgressSensor(
             task_id="orders_are_in", cluster_conn_id="prod", stream="orders", moment="{{ data_interval_end }}",
-            quiet_after="30m", deferrable=True,
+            deferrable=True,
         )
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param stream: a stream's name, or its StreamSpec.
     :param moment: a time with its zone: a datetime, or ISO 8601 text.
-    :param quiet_after: a duration such as `30m`; without it, quiet proves nothing.
+    :param quiet_after: a duration such as `30m`, which must exceed the interval of the stream's trigger: else each
+        pause between two batches would prove it. Without it, quiet proves nothing.
     :param deferrable: wait in the triggerer and hold no worker slot.
     :raises InvalidInput: where the DAG is parsed, when a field is wrong, or when the stream's declaration (StreamSpec
         or one in `[kstream] streams_folder`) limits what a batch reads, as `maxOffsetsPerTrigger`, without `kafka`.

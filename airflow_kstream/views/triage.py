@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from airflow_kstream.model.known_faults import described
 from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome, Mark, Step
 
 # In characters, of a line of a log.
@@ -22,7 +23,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     if known := diagnosis.signature:
         yield from _paragraph("means", known.means)
         yield from _paragraph("remedy", known.remedy)
-        yield from _paragraph("references", "; ".join(known.references))
+        yield from _paragraph("references", "; ".join(map(described, known.references)))
         yield from _paragraph("versions", known.versions or "")
     yield from _paragraph("look", diagnosis.hint)
     yield from _steps("timeline", diagnosis.timeline)

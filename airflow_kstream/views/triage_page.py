@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from html import escape
 
+from airflow_kstream.model.known_faults import described
 from airflow_kstream.model.logs.diagnosis import Diagnosis, Mark, Step
 from airflow_kstream.model.printable import printable_words
 from airflow_kstream.views.triage import moment, place_of, scanned_lines, short
@@ -71,7 +72,7 @@ def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
     if diagnosis.evidence:
         yield f"<p>First seen: {safe(place_of(diagnosis.evidence))}</p><pre>{safe(diagnosis.evidence.text)}</pre>"
     if known := diagnosis.signature:
-        references = "; ".join(known.references)
+        references = "; ".join(map(described, known.references))
         yield from _definitions(
             ("Means", known.means), ("Remedy", known.remedy), ("References", references), ("Versions", known.versions)
         )

@@ -50,6 +50,12 @@ def test_each_public_name_is_a_class_with_an_example(name: str) -> None:
     assert example_of(kind), "what it is for shows in an example"
 
 
+def test_an_import_of_all_names_gets_the_public_ones_alone() -> None:
+    names: dict[str, object] = {}
+    exec("from airflow_kstream import *", names)
+    assert names.keys() - {"__builtins__"} == PUBLIC.keys()
+
+
 def test_all_that_people_use_is_public_and_nothing_internal_is() -> None:
     faces = {kind.__name__ for kind in FACES if issubclass(kind, AIRFLOWS)}
     assert faces - PUBLIC.keys() == INTERNAL & faces

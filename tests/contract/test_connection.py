@@ -18,7 +18,7 @@ def test_every_step_of_a_good_connection_passes(minicluster: Minicluster) -> Non
     with cluster_of("held", fields(minicluster, keytab_path=None, keytab=keytab, allow={})) as held:
         steps = list(check_connection(held))
     assert [step.name for step in steps if not step.passed] == []
-    assert len(steps) == 12
+    assert len(steps) == 13
     assert [(step.name, step.detail, step.commands) for step in steps if step.outcome is ProbeOutcome.WARNING] == []
 
 

@@ -110,6 +110,19 @@ def test_each_partition_tells_its_first_record_since_a_moment(
     assert {number: partition.later for number, partition in at.topics[TOPIC].items()} == {0: 0, 1: 0}
 
 
+def test_a_timestamp_beyond_all_calendars_is_one_of_the_future(
+    minicluster: Minicluster, brokers: KafkaPolicy, who: Identity
+) -> None:
+    topic, most = "contract-far", str(2**63 - 1)
+    with closing(KafkaAdminClient(**KafkaLogin(minicluster.bootstrap_servers, who).options())) as admin:
+        configs = {"message.timestamp.after.max.ms": most}
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1, topic_configs=configs)])
+    with producer(brokers, who) as writer:
+        writer.send(topic, b"a record", partition=0, timestamp_ms=10**15).get(30)
+    [partition] = KafkaEnds(who).at(brokers, [topic], SIX).topics[topic].values()
+    assert (partition.later, partition.stamped) == (0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+
+
 def test_of_a_topic_that_is_not_there_no_moment_is_known(brokers: KafkaPolicy, who: Identity) -> None:
     with pytest.raises(NotFound, match="no-such-topic"):
         KafkaEnds(who).at(brokers, [TOPIC, "no-such-topic"], SIX)

@@ -59,8 +59,9 @@ class FakeEngine:
 
     `at_preflight` happens during each check of the host, and can raise; `at_submit` when a client begins. Its client's
     next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before. `hangs` is what
-    stands still in its jobs; they show nothing but `shows`, if that is set. With a `clock` epochs come by it; its new
-    workers start with the tokens `workers`.
+    stands still in its jobs; they show nothing but `shows`, if that is set. They run `query`, which reads what `reads`
+    says of Kafka, and more if it `reads_more`. With a `clock` epochs come by it; its new workers start with the tokens
+    `workers`.
     """
 
     words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
@@ -78,6 +79,8 @@ class FakeEngine:
     hangs: tuple[Hanging, ...] = ()
     shows: KstreamError | None = None
     reads: Offsets = field(default_factory=dict)
+    reads_more: bool = False
+    query: str = "fake"
     clock: Clockwork | None = None
     workers: WorkerTokens | None = None
 
@@ -134,7 +137,9 @@ class FakeEngine:
         number, epochs = point.newest_committed, self._epochs(point.path)
         if number is None:
             return None
-        return CommittedBatch(number, datetime.fromisoformat(epochs[number]), self.reads, not self.reads)
+        return CommittedBatch(
+            number, datetime.fromisoformat(epochs[number]), self.reads, self.reads_more or not self.reads
+        )
 
     def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
         return "its epochs are limited" if "limited" in spec.arguments else ""
@@ -202,4 +207,4 @@ class FakeEngine:
     def _point(self, path: str) -> Checkpoint:
         done = {number: datetime.fromisoformat(at) for number, at in enumerate(self._epochs(path))}
         owner = frozenset({self.hdfs.status(f"{path}/epochs.json").owner}) if done else frozenset()
-        return Checkpoint(path, "fake" if done else None, done, done, writers=owner, clock=self.clock)
+        return Checkpoint(path, self.query if done else None, done, done, writers=owner, clock=self.clock)

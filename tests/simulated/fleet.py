@@ -232,7 +232,7 @@ class Fleet:
         # Airflow's own loggers bypass pytest's.
         yield from ((task, "log", logging.getLogger("task")) for task in _TASKS)
 
-    def declare(self, *names: str, like: StreamSpec = SPEC, **changed: Any) -> None:
+    def declare(self, *names: str, like: Any = SPEC, **changed: Any) -> None:
         """Let these streams run, their first generation claimed and committed."""
         for name in names:
             spec = replace(like, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel import ROOT, built_wheel
+from tests.wheel import built_wheel, locked_constraints
 
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 pytestmark = pytest.mark.compatibility
@@ -36,10 +36,8 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pyt
 
 
 def install(environment: Path, what: str) -> None:
-    # With a hash in them pip would ask for the wheel's own, too.
-    locked = [line.rstrip("\\ ") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line]
     constraints = environment / "constraints.txt"
-    constraints.write_text("\n".join(line for line in locked if not line.startswith(" ")))
+    constraints.write_text(locked_constraints())
     pip = [str(environment / "bin/python"), "-m", "pip", "-q", "install", "-c", str(constraints), what]
     subprocess.run(pip, check=True)
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from airflow_kstream.model.logs.diagnosis import DiagnosisOutcome
+from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.model.logs.signature import SignatureKind
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from tests.simulated.envelopes import ENVELOPES, HEADS, Wrap
@@ -31,10 +31,20 @@ def examples() -> dict[str, Mapping[str, str]]:
     return {f"{name} {number}": in_a_failed_job(ALL[name].examples[number], ALL[name].count) for name, number in named}
 
 
+@cache
+def cases() -> dict[str, Mapping[str, str]]:
+    return {case.name: case.logs for case in all_cases()}
+
+
+@cache
+def plain_verdicts() -> dict[str, Diagnosis]:
+    return {name: diagnosed(logs) for name, logs in {**cases(), **examples()}.items()}
+
+
 def changed(logs: Mapping[str, Mapping[str, str]], wrap: Wrap) -> dict[str, str]:
     """Return the logs on which the verdict differs once they are wrapped, with the other verdict."""
     verdicts = {
-        name: (diagnosed(plain), diagnosed({file: wrap(text) for file, text in plain.items()}))
+        name: (plain_verdicts()[name], diagnosed({file: wrap(text) for file, text in plain.items()}))
         for name, plain in logs.items()
     }
     return {
@@ -46,7 +56,7 @@ def changed(logs: Mapping[str, Mapping[str, str]], wrap: Wrap) -> dict[str, str]
 
 @pytest.mark.parametrize("envelope", ENVELOPES)
 def test_what_stands_around_a_line_changes_no_verdict(envelope: str) -> None:
-    assert changed({case.name: case.logs for case in all_cases()}, ENVELOPES[envelope]) == {}
+    assert changed(cases(), ENVELOPES[envelope]) == {}
     assert changed(examples(), ENVELOPES[envelope]) == {}
 
 

@@ -15,7 +15,6 @@ from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.stream import EngineName
 
 T = TypeVar("T")
 _NO_DRIVER = NotChecked("its driver", "none runs")
@@ -196,7 +195,7 @@ class StreamConf:
     driver: DriverFacts | NotChecked = _NO_DRIVER
     object_stores: tuple[str, ...] = ()
     """Those that its conf and its arguments name."""
-    engine: EngineName = EngineName.SPARK
+    engine: str = "spark"
     """Whose the conf is."""
     survives: bool | NotChecked = True
     """Whether its checkpoints outlive it."""
@@ -321,6 +320,22 @@ class StopWay:
 
 
 @dataclass(frozen=True)
+class OpenWeb:
+    """A web server that wants no proof of who asks. `user` is whom WebHDFS takes everybody for; empty if for nobody."""
+
+    server: str
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class OpenWebs:
+    """The NameNodes whose WebHDFS is open, and a NodeManager as a sample, None if it is not."""
+
+    webhdfs: tuple[OpenWeb, ...] | NotChecked = ()
+    node: OpenWeb | NotChecked | None = None
+
+
+@dataclass(frozen=True)
 class ServerConfs:
     """The configurations of servers; `nodemanager` is one of them, as a sample."""
 
@@ -371,5 +386,6 @@ class ClusterFacts:
     user: str | NotChecked = ""
     """The short name of the watching principal."""
     stops: StopWay | NotChecked = StopWay("over REST")
+    open_webs: OpenWebs = OpenWebs()
     unbounded: Allow | NotChecked | None = None
     """What the streams use beside what the connection has; None for a connection that bounds them with `allow`."""

@@ -252,6 +252,10 @@ class StreamSpec:
 class FlinkStreamSpec(StreamSpec):
     """The declaration of a stream that Flink runs, in application mode on YARN.
 
+    `checkpoints` is one folder, below which each generation has one of its own, named by its job's id. `outputs` are
+    folders that the job's file sinks write: a part file that stays open there is this stream's. A PyFlink job or one of
+    SQL is refused, as is high availability of Flink's own: attempts and recovery are the supervisor's.
+
     Example::
 
         spec = FlinkStreamSpec(
@@ -263,10 +267,6 @@ class FlinkStreamSpec(StreamSpec):
             deploy=FlinkDeploy(parallelism=4, slots=2, taskmanager_memory="4g"),
             outputs=("/data/orders",),
         )
-
-    `checkpoints` is one folder, below which each generation has one of its own, named by its job's id. `outputs` are
-    folders that the job's file sinks write: a part file that stays open there is this stream's. A PyFlink job or one of
-    SQL is refused, as is high availability of Flink's own: attempts and recovery are the supervisor's.
     """
 
     conf: FlinkConf = field(default_factory=dict, repr=False)

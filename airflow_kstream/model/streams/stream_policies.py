@@ -287,8 +287,7 @@ def backlog(planned: Offsets, ends: Offsets) -> Backlog:
 
 def reads_more(text: str) -> bool:
     """Return whether a batch was planned to read anything beside Kafka, from its file in `offsets/`."""
-    # A dash is a source that has no offset yet.
-    return any(line != "-" and _of_kafka(line) is None for line in _sources(text))
+    return any(_of_kafka(line) is None for line in _sources(text))
 
 
 def _sources(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, known
 from airflow_kstream.model.finding import DoctorReport, Finding, NotChecked, Severity, UndecidedCheck, by_severity
+from airflow_kstream.model.known_faults import source_of
 from airflow_kstream.model.streams.stream import EngineName
 from airflow_kstream.policy.doctor import flink, hdfs, jobs, kerberos, state_dir, tokens, yarn
 from airflow_kstream.policy.doctor.check import Check, FindingDraft
@@ -23,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "hdfs-9276",
         "do new tokens reach the connections to an HA pair?",
-        "HDFS-9276 (Credentials.addToken), first in 2.8.2, 2.9.0, 3.0.0-alpha2; SPARK-11182",
+        f"{source_of('HDFS-9276', 'Credentials.addToken')}; SPARK-11182",
         of_stream=tokens.stale_ha_tokens,
         engine=_SPARK,
     ),
@@ -63,7 +64,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "yarn-3103",
         "does its ApplicationMaster keep its token when the key is rolled?",
-        "YARN-3103 (AMRMClientImpl.updateAMRMToken), first in 2.6.1, 2.7.0",
+        source_of("YARN-3103", "AMRMClientImpl.updateAMRMToken"),
         of_cluster=yarn.old_client,
         of_stream=yarn.amrm_token,
         engine=_SPARK,
@@ -87,6 +88,12 @@ CHECKS: tuple[Check, ...] = (
         "can its applications be stopped?",
         "RMWebServices.initForWritableEndpoints (the default static user); ApplicationClientProtocol",
         of_cluster=yarn.no_way_to_stop,
+    ),
+    Check(
+        "open-nodemanagers",
+        "do NodeManagers know who reads logs?",
+        "hadoop.http.authentication.type (ContainerLogsUtils.checkAccess)",
+        of_cluster=yarn.open_nodemanagers,
     ),
     Check(
         "rm-privileges",
@@ -159,16 +166,22 @@ CHECKS: tuple[Check, ...] = (
         of_cluster=jobs.plain_http,
     ),
     Check(
+        "open-webhdfs",
+        "does WebHDFS know who asks?",
+        "hadoop.http.authentication.type, dfs.web.authentication.* (AuthFilter, JspHelper.getUGI)",
+        of_cluster=hdfs.open_webhdfs,
+    ),
+    Check(
         "lease-limit",
         "how long does a dead writer's file stay open?",
-        "HDFS-14758, first in 2.10.1, 3.1.4, 3.2.2, 3.3.0; before it a constant of an hour (HdfsConstants)",
+        f"{source_of('HDFS-14758', 'LeaseManager')}; before it a constant of an hour (HdfsConstants)",
         of_cluster=hdfs.hard_limit,
     ),
     *hdfs.DEFECTS,
     Check(
         "hdfs-10549",
         "is the lease of a file given up whose close() failed?",
-        "HDFS-10549 (DFSOutputStream.closeImpl), in 2.8.0 and 3.0.0",
+        source_of("HDFS-10549", "DFSOutputStream.closeImpl"),
         of_cluster=hdfs.leaking_client,
         of_stream=hdfs.leaking_close,
         engine=_SPARK,
@@ -176,7 +189,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "hdfs-14694",
         "does the client recover a file whose close() failed?",
-        "HDFS-14694 (dfs.client.write.recover.lease.on.close.exception), from 3.4.0 on",
+        source_of("HDFS-14694", "dfs.client.write.recover.lease.on.close.exception"),
         of_stream=hdfs.unrecovered_close,
         engine=_SPARK,
     ),
@@ -281,7 +294,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "object-store-client",
         "can a write to an object store hang for ever?",
-        "HTTPCLIENT-1478, first in 4.3.6 (SSLConnectionSocketFactory)",
+        source_of("HTTPCLIENT-1478", "SSLConnectionSocketFactory"),
         of_stream=jobs.object_store_client,
         engine=_SPARK,
     ),

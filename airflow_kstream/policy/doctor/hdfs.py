@@ -2,74 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
-from airflow_kstream.model.clusters.hadoop_version import Fixed, HadoopVersion
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, OpenWeb, StreamFacts, known
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, mended
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, FindingDraft
 
+TO_ASK = (
+    "On the NameNodes: hadoop.http.authentication.type=kerberos with its principal and keytab, and no "
+    "StaticUserWebFilter in hadoop.http.filter.initializers; where WebHDFS has a filter of its own (older Hadoop) also "
+    "dfs.web.authentication.kerberos.principal and .keytab"
+)
 _HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"
-# Before it the limit is a constant of an hour (HdfsConstants.LEASE_HARDLIMIT_PERIOD).
-_HDFS_14758 = {(2, 10): 1, (3, 1): 4, (3, 2): 2, (3, 3): 0}
 _LONG = timedelta(hours=1)
 _RECOVER = "dfs.client.write.recover.lease.on.close.exception"
-_HDFS_14694 = {(3, 4): 0}
 
 
 @dataclass(frozen=True)
 class _Defect:
-    """A defect, the releases that mend it, and what it does. `coded` is whether only erasure-coded files have it.
-
-    `known` tells of which releases it is known, if not of all: the others count as mended.
-    """
+    """A fault of the table, and what it does. `coded` is whether only erasure-coded files have it."""
 
     jira: str
     question: str
-    fixed: Fixed
     words: str
     fix: str
     severity: Severity = Severity.WARNING
     coded: bool = False
-    known: str = ""
 
     @property
     def source(self) -> str:
-        """Return where it is known from: as a rule the first releases that have the fix."""
-        releases = ", ".join(f"{major}.{minor}.{patch}" for (major, minor), patch in sorted(self.fixed.items()))
-        return f"{self.jira}, {self.known or f'first in {releases}'}"
+        """Return where it is known from, with the releases that have the fix."""
+        return f"{self.jira}, {KNOWN_FAULTS[self.jira].where}"
 
 
 _OF_NAMENODES = (
     _Defect(
         "HDFS-10763",
         "can an open file lose its lease?",
-        {(2, 6): 5, (2, 7): 4, (2, 8): 0, (2, 9): 0, (2, 10): 0, (3, 0): 0},
         "a file can lose its lease and stay open: no recovery closes it",
         "copy such a file and delete it, or restart the NameNode; Hadoop 2.7.4, 2.8.0 or later",
     ),
     _Defect(
         "HDFS-11576",
         "does a repeated recoverLease begin again?",
-        {(2, 9): 1, (2, 10): 0, (3, 0): 0},
         "each repeated recoverLease begins the recovery again, so that a loop of them may never end",
         "repeat it once a minute at most, and poll whether the file is closed; Hadoop 2.9.1, 3.0.0 or later",
     ),
     _Defect(
         "HDFS-11817",
         "does a faulty DataNode make a recovery fail?",
-        {(2, 8): 2, (2, 9): 0, (2, 10): 0, (3, 0): 0},
         "a faulty DataNode in a block's list makes its recovery fail, and its lease leak",
         "Hadoop 2.8.2, 2.9.0 or later",
     ),
     _Defect(
         "HDFS-17430",
         "does a recovery wait for a host without power?",
-        {(3, 5): 0},
         "a recovery may wait for many minutes for a DataNode whose host lost its power",
         "recover leases after the DataNode counts as dead; Hadoop 3.5.0 or later",
         Severity.NOTE,
@@ -77,7 +70,6 @@ _OF_NAMENODES = (
     _Defect(
         "HDFS-17861",
         "can mass recovery crash the standby NameNode?",
-        {(3, 5): 0},
         "recovering many leases while DataNodes are dead or overloaded can crash the standby NameNode",
         "`kstream leases recover` holds back while DataNodes are dead or stale, a loop of `hdfs debug recoverLease` "
         "does not; Hadoop 3.5.0 or later",
@@ -85,7 +77,6 @@ _OF_NAMENODES = (
     _Defect(
         "HDFS-17150",
         "can every erasure-coded file be recovered?",
-        {(3, 4): 0},
         "an erasure-coded file with fewer internal blocks than data units can't be recovered",
         "Hadoop 3.4.0 or later",
         coded=True,
@@ -95,15 +86,12 @@ _OF_DATANODES = (
     _Defect(
         "HDFS-12070",
         "does one failing replica end a recovery?",
-        {(2, 8): 0, (2, 9): 1, (2, 10): 0, (3, 0): 0},
         "one replica that fails ends the recovery of the whole block",
         "Hadoop 2.8.5, 2.9.1 or later",
-        known="in 2.7.7 and 2.9.0; not in 2.8.5, 2.9.1, 2.10.2, 3.1.4",
     ),
     _Defect(
         "HDFS-17358",
         "are erasure-coded groups with empty blocks recovered?",
-        {(3, 5): 0},
         "an erasure-coded block group with empty or missing internal blocks is recovered without end",
         "Hadoop 3.5.0 or later",
         coded=True,
@@ -112,10 +100,34 @@ _OF_DATANODES = (
 _HDFS_10549 = _Defect(
     "HDFS-10549",
     "is the lease of a file given up whose close() failed?",
-    {(2, 8): 0, (2, 9): 0, (2, 10): 0, (3, 0): 0},
     "a close() that is interrupted leaves the file open, and its process renews the lease for as long as it lives",
     "end a process whose close() failed; a client of Hadoop 2.8.0 or later",
 )
+
+
+def open_words(found: Collection[OpenWeb]) -> str:
+    """Return what it means that the WebHDFS of these NameNodes wants no proof of who asks."""
+    names = ", ".join(web.server for web in found)
+    user = next((web.user for web in found if web.user), "")
+    if user:
+        return f"WebHDFS of {names} wants no proof of who asks: everybody is {user} there, and so is this connection"
+    return (
+        f"WebHDFS of {names} believes any name in a URL (user.name=hdfs is the superuser), and refuses this "
+        "connection, which gives none and proves its own"
+    )
+
+
+def open_webhdfs(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find NameNodes that believe everybody: the owner of a file, by which claims and orders count, proves nothing."""
+    found = known(facts.open_webs.webhdfs)
+    if found:
+        yield FindingDraft(
+            Severity.ERROR,
+            "everybody on the network reads and writes HDFS under another's name, so the owner of a claim or an order "
+            "proves nothing, or this connection reaches no state_dir; what runs goes on, for jobs use RPC",
+            TO_ASK,
+            open_words(found),
+        )
 
 
 def hard_limit(facts: ClusterFacts) -> Iterator[FindingDraft]:
@@ -133,9 +145,10 @@ def hard_limit(facts: ClusterFacts) -> Iterator[FindingDraft]:
 
 
 def _constant_limit(version: HadoopVersion) -> timedelta:
-    has_setting = version.has(_HDFS_14758)
+    has_setting = mended(version, "HDFS-14758")
     if has_setting is not False:
         raise NotKnown(NotChecked(_HARD_LIMIT, f"Hadoop {version} does not tell it, and may have another limit"))
+    # Before it the limit is a constant of an hour (HdfsConstants.LEASE_HARDLIMIT_PERIOD).
     return _LONG
 
 
@@ -165,7 +178,7 @@ def leaking_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
     if isinstance(facts.client, NotChecked):
         return
     hadoop = known(facts.client.hadoop)
-    if hadoop.has(_HDFS_10549.fixed) is False:
+    if mended(hadoop, _HDFS_10549.jira) is False:
         yield replace(_found(_HDFS_10549, f"{facts.client.binary} has Hadoop {hadoop}"), about=THIS_CLIENT)
 
 
@@ -174,7 +187,7 @@ def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
     if not stream.runs:
         return
     hadoop, conf = stream.hadoop, stream.hadoop_conf
-    if hadoop.has(_HDFS_14694) and (conf.get(_RECOVER) is None or not conf.is_true(_RECOVER)):
+    if mended(hadoop, "HDFS-14694") and (conf.get(_RECOVER) is None or not conf.is_true(_RECOVER)):
         yield FindingDraft(
             Severity.NOTE,
             "a file whose close() failed stays open as long as its process writes others: the client can recover its "
@@ -190,7 +203,7 @@ def _concerns(defect: _Defect, facts: ClusterFacts, version: HadoopVersion) -> b
 
 
 def _lacks(defect: _Defect, version: HadoopVersion) -> bool:
-    has = version.has(defect.fixed)
+    has = mended(version, defect.jira)
     if has is None:
         raise NotKnown(NotChecked(defect.jira, f"Hadoop {version} is a distribution's, which may carry the fix"))
     return not has

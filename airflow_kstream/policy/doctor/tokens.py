@@ -10,10 +10,9 @@ from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.model.known_faults import mended
 from airflow_kstream.policy.doctor.check import FindingDraft
 
-# The first releases with HDFS-9276: Credentials.addToken replaces the private tokens of an HA nameservice, too.
-HDFS_9276 = {(2, 8): 2, (2, 9): 0, (2, 10): 0, (3, 0): 0}
 _NO_CACHE = "fs.hdfs.impl.disable.cache"
 _IDLE = "ipc.client.connection.maxidletime"
 _RETRY, _RATIO = "spark.security.credentials.retryWait", "spark.security.credentials.renewalRatio"
@@ -30,7 +29,7 @@ def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Findin
     if "," not in (namenode.get(members) or "") or stream.setting(f"spark.hadoop.{_NO_CACHE}") == "true":
         return
     hadoop = stream.hadoop
-    fixed = hadoop.has(HDFS_9276)
+    fixed = mended(hadoop, "HDFS-9276")
     if fixed is None:
         raise NotKnown(NotChecked("HDFS-9276", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
     if not fixed:

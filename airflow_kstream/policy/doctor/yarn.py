@@ -8,13 +8,21 @@ from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, Effective
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.identity import short_name
+from airflow_kstream.model.known_faults import mended
 from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
 
-_YARN_3103 = {(2, 6): 1, (2, 7): 0}
 TO_ASK = (
     "On the ResourceManagers: hadoop.http.authentication.type=kerberos, and no StaticUserWebFilter in "
     "hadoop.http.filter.initializers. In the connection: a hadoop_conf_dir with yarn.resourcemanager.address and "
     "yarn.resourcemanager.principal, so that commands go over RPC"
+)
+TO_ASK_NODES = (
+    "On the NodeManagers: hadoop.http.authentication.type=kerberos with its principal and keytab, and no "
+    "StaticUserWebFilter in hadoop.http.filter.initializers"
+)
+OPEN_LOGS = (
+    "everybody on the network reads the logs of running containers or, behind the static user of an older Hadoop, "
+    "nobody does"
 )
 _PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
 _ATTEMPTS, _MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts", "yarn.resourcemanager.am.global.max-attempts"
@@ -83,7 +91,7 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraf
     if not stream.runs:
         return
     hadoop = stream.hadoop
-    fixed = hadoop.has(_YARN_3103)
+    fixed = mended(hadoop, "YARN-3103")
     if fixed is None:
         raise NotKnown(NotChecked("YARN-3103", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
     if not fixed:
@@ -108,7 +116,7 @@ def old_client(facts: ClusterFacts) -> Iterator[FindingDraft]:
     if isinstance(facts.client, NotChecked):
         return
     hadoop = known(facts.client.hadoop)
-    if hadoop.has(_YARN_3103) is False:
+    if mended(hadoop, "YARN-3103") is False:
         yield FindingDraft(
             Severity.WARNING,
             "what is submitted from this host may lose its ApplicationMaster at a failover of the ResourceManager",
@@ -129,6 +137,23 @@ def no_way_to_stop(facts: ClusterFacts) -> Iterator[FindingDraft]:
             way.words,
             concerns=tuple(
                 Concern(stream.name, "nobody can kill its application")
+                for stream in known(facts.streams)
+                if stream.runs
+            ),
+        )
+
+
+def open_nodemanagers(facts: ClusterFacts) -> Iterator[FindingDraft]:
+    """Find NodeManagers that do not know who asks, which is whom they show a container's log by."""
+    found = known(facts.open_webs.node)
+    if found:
+        yield FindingDraft(
+            Severity.WARNING,
+            f"{OPEN_LOGS}, so that what hangs stays unexplained",
+            TO_ASK_NODES,
+            f"{found.server} wants no proof of who asks",
+            concerns=tuple(
+                Concern(stream.name, "its running containers' logs are shown to nobody or to everybody")
                 for stream in known(facts.streams)
                 if stream.runs
             ),

@@ -87,15 +87,15 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
         return Decision(True, "its path is allowed and its application is finished")
     if approval.allowed and approval.given_up:
         return Decision(True, _GIVEN_UP)
-    return Decision(False, f"its holder is alive, and {_missing(approval)}")
+    return Decision(False, f"its holder is alive, {_missing(approval)}")
 
 
 def _missing(approval: Approval) -> str:
     if not approval.allowed:
-        return "nobody approved it and its path is not on the allow-list"
+        return "nobody approved it, and its path is not on the allow-list"
     if approval.application_finished is None:
-        return "nobody approved it and the application that wrote it is unknown"
-    return "its application still runs"
+        return "nobody approved it, and the application that wrote it is unknown"
+    return "and its application still runs"
 
 
 def _settled(history: FileHistory, rules: LeaseRules) -> bool:

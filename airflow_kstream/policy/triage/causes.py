@@ -2,9 +2,9 @@
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
 unless it leads to one that was not. One that was first seen after the end is not a cause of it, except that a driver
-tells why an executor ended only after that, and that an end without a moment is announced before its cause is printed.
-One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if no other
-is left."""
+tells why an executor ended only after that, and that an end is announced before its cause is printed, which may have no
+moment. One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if
+no other is left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TriagePolicy:
 
     A cause that was seen within `at_end` before the end was active until then; one that was seen within `fresh` still
     counts if none was. Ends within `together` of the last one are one end. A cause may stand `below` an end, so many
-    lines at most, where neither has a moment. `lines` and `templates` limit what is shown.
+    lines at most, where it has no moment. `lines` and `templates` limit what is shown.
     """
 
     skew: timedelta = timedelta(seconds=2)
@@ -189,8 +189,11 @@ def _is_active(each: Sightings, end: Mark | None, within: timedelta, policy: Tri
 
 
 def _is_printed_below(mark: Mark, end: Mark, lines: int) -> bool:
-    """Return whether it may be of the announcement of an end: Spark and Flink say that it failed, and then why."""
-    undated = mark.when is None and end.when is None and mark.source == end.source
+    """Return whether it may be of the announcement of an end: Spark and Flink say that it failed, and then why.
+
+    A line without a moment has that of what it was printed with, which is above it.
+    """
+    undated = mark.when is None and mark.source == end.source
     return undated and end.line < mark.line <= end.line + lines
 
 

@@ -22,15 +22,18 @@ from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind,
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.state_dir_rights import StateDirUse
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.plain import fields_of
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.doctor.yarn import TO_ASK
+from airflow_kstream.policy.doctor.hdfs import TO_ASK as TO_ASK_NAMENODES
+from airflow_kstream.policy.doctor.hdfs import open_words
+from airflow_kstream.policy.doctor.yarn import OPEN_LOGS, TO_ASK, TO_ASK_NODES
 from airflow_kstream.policy.state_dir import Closing, closing, few, is_readable_by_all, openness
 from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
+from airflow_kstream.supervise.doctor.server_facts import open_namenodes, open_node
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_use
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.streams.look.allowed import needed_by, needed_by_all, not_allowed
@@ -305,7 +308,23 @@ def _applications(session: ClusterSession) -> str:
     return f"{len(session.yarn.applications('kstream'))} applications tagged kstream are visible"
 
 
+def _nodemanager(session: ClusterSession) -> str | ProbeFinding:
+    """Tell whether one knows who asks. What it can't tell harms no connection: logs then come from HDFS."""
+    try:
+        found = open_node(session)
+    except (NotFound, Unavailable) as error:
+        return ProbeFinding(f"no NodeManager answers: {error.without_advice}", warns=True)
+    if found is None:
+        return "one of them tells nothing to a caller without a login"
+    return ProbeFinding(f"{found.server} has not asked who we are: {OPEN_LOGS}. {TO_ASK_NODES}", warns=True)
+
+
 def _namenode(session: ClusterSession) -> str:
+    """Raises Denied: also when WebHDFS took the request without a proof of who asks."""
+    opened = open_namenodes(session)
+    if opened:
+        tried, servers = "ask the NameNode who we are", ", ".join(web.server for web in opened)
+        raise Denied(f"{open_words(opened)}. {TO_ASK_NAMENODES}", tried=tried, server=servers)
     session.hdfs.status("/")
     return f"one of {', '.join(session.cluster.namenodes)} is active"
 
@@ -332,6 +351,7 @@ def _probes(declared: Sequence[StreamSpec] = (), *, make: bool = False) -> dict[
         "SPNEGO and active ResourceManager": _resourcemanager,
         "applications": _applications,
         "way to stop applications": _stops,
+        "a NodeManager": _nodemanager,
         "active NameNode": _namenode,
         "token lifetimes": _lifetimes,
         "who may create in state_dir": partial(closed_state_dir, declared=declared, make=make),

@@ -145,6 +145,7 @@ def cluster_facts(
         else _UNLISTED,
         user=servers.user,
         stops=servers.stops,
+        open_webs=servers.open_webs,
         unbounded=_unbounded(cluster, population, foretells=not tries_keys),
     )
 

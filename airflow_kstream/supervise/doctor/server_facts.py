@@ -24,10 +24,13 @@ from airflow_kstream.clients.spark_installations import (
     known_installation,
     script_variables,
 )
+from airflow_kstream.clients.unproven import open_namenode, open_nodemanager
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.cluster_facts import (
     EffectiveConf,
     KeytabFacts,
+    OpenWeb,
+    OpenWebs,
     Property,
     ServerClock,
     ServiceName,
@@ -36,7 +39,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
 )
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
-from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, NotFound
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
@@ -71,6 +74,7 @@ class ServerFacts:
     user: str | NotChecked
     clocks: tuple[ServerClock, ...]
     stops: StopWay | NotChecked
+    open_webs: OpenWebs
 
 
 def server_facts(session: ClusterSession) -> ServerFacts:
@@ -88,7 +92,36 @@ def server_facts(session: ClusterSession) -> ServerFacts:
         user=try_ask("our short name", session.hdfs.user),
         clocks=tuple(_clocks(served)),
         stops=try_ask("a way to stop applications", lambda: _stop_way(session)),
+        open_webs=OpenWebs(
+            try_ask("whether WebHDFS wants a proof of who asks", lambda: open_namenodes(session)),
+            try_ask("whether a NodeManager wants a proof of who asks", lambda: open_node(session)),
+        ),
     )
+
+
+def open_namenodes(session: ClusterSession) -> tuple[OpenWeb, ...]:
+    """Return the NameNodes that answer, and take WebHDFS requests without a proof of who asks.
+
+    Raises Unavailable: when one does not answer, unless another is open.
+    """
+    cluster, found, silent = session.cluster, [], None
+    for address in cluster.namenodes:
+        try:
+            found.append(open_namenode(address, session.identity, cluster.tls))
+        except Unavailable as error:
+            silent = error
+    opened = tuple(one for one in found if one)
+    if silent and not opened:
+        raise silent
+    return opened
+
+
+def open_node(session: ClusterSession) -> OpenWeb | None:
+    """Return a NodeManager if it wants no proof of who asks, else None. Raises NotFound: when none runs.
+
+    Raises Unavailable: when it does not answer.
+    """
+    return open_nodemanager(_node_page(session), session.identity, session.cluster.tls)
 
 
 def _stop_way(session: ClusterSession) -> StopWay:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import requests
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from airflow_kstream.demo.airflow_api import Login
 
@@ -47,11 +47,19 @@ class Visit:
         self.page.locator(".ks h1").wait_for()
 
     @property
+    def overhang(self) -> int:
+        """Return by how many pixels the page is wider than its window, or a table of it that stacks than its panel."""
+        return int(self.page.evaluate(_OVERHANG))
+
+    @property
     def dark(self) -> bool:
         """Return whether the page's text is lighter than what is behind it."""
         return bool(self.page.evaluate(_DARK))
 
 
+_OVERHANG = """() => Math.max(
+    ...[...document.querySelectorAll('.ks, .ks-panel:has(.ks-stack)')].map(each => each.scrollWidth - each.clientWidth)
+)"""
 # A colour may be written in any way, so each is painted. Behind everything is the browser's own white, or black.
 _DARK = """() => {
     const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -79,19 +87,26 @@ def chromium() -> str:
 
 
 @contextmanager
+def browser() -> Iterator[Browser]:
+    """Run the system's Chromium until the block ends."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=list(_OPTIONS))
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@contextmanager
 def visit(url: str, login: Login, width: int = 1400, height: int = 1000) -> Iterator[Visit]:
     """Open a window of somebody who is logged in."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(_OPTIONS))
-        try:
-            context = browser.new_context(viewport={"width": width, "height": height}, timezone_id="Europe/Berlin")
-            context.set_default_timeout(_SECONDS * 1000)
-            _log_in(context, url, login)
-            seen = Visit(context.new_page(), url)
-            seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
-            yield seen
-        finally:
-            browser.close()
+    with browser() as running:
+        context = running.new_context(viewport={"width": width, "height": height}, timezone_id="Europe/Berlin")
+        context.set_default_timeout(_SECONDS * 1000)
+        _log_in(context, url, login)
+        seen = Visit(context.new_page(), url)
+        seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        yield seen
 
 
 def _log_in(context: BrowserContext, url: str, login: Login) -> None:

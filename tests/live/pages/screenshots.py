@@ -1,6 +1,6 @@
-"""Pictures of each page for README and docs: light, dark, and as wide as a phone.
+"""Pictures of each page for README and docs, light and dark; as wide as a phone, to be looked at, in build/pictures.
 
-python -m tests.live.pages.screenshots                  of a playground that it starts and ends: about ten minutes
+python -m tests.live.pages.screenshots                  of a playground that it starts and ends: about five minutes
 python -m tests.live.pages.screenshots URL PASSWORD     of one that has run for some minutes
 """
 
@@ -20,7 +20,9 @@ from airflow_kstream.demo.environment import end_on_signals
 from airflow_kstream.demo.playground import CONNECTION, start_cluster, start_playground
 from tests.live.pages.browser import Visit, visit
 
-PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+_ROOT = Path(__file__).parents[3]
+PICTURES = _ROOT / "docs" / "pictures"
+ON_A_PHONE = _ROOT / "build" / "pictures"
 PAGES = {
     "fleet": "/plugin/kstream",
     "stream": f"/plugin/kstream?cluster={CONNECTION}&stream=orders",
@@ -29,8 +31,7 @@ PAGES = {
 }
 SIZE = {"width": 1240, "height": 820}
 PHONE = {"width": 390, "height": 844}
-_WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"
-# Milliseconds until the playground's stream that hangs is called so.
+# Milliseconds until the page has the way out for the playground's stream that hangs.
 _UNTIL_STALLED = 1_500_000
 
 
@@ -39,23 +40,24 @@ def main(url: str = "", password: str = "") -> None:
     with _playground() if not url else _given(url, password) as (served, login):
         with visit(served, login, **SIZE) as seen:
             seen.open()
-            seen.page.get_by_text("stalled").first.wait_for(timeout=_UNTIL_STALLED)
+            seen.page.get_by_text("What now").first.wait_for(timeout=_UNTIL_STALLED)
             take_pages(seen)
             take_card(seen)
         with visit(served, login, **PHONE) as seen:
-            take_pages(seen, "-phone")
+            take_pages(seen, ON_A_PHONE)
 
 
-def take_pages(seen: Visit, kind: str = "", folder: Path = PICTURES) -> None:
+def take_pages(seen: Visit, folder: Path = PICTURES) -> None:
     """Take each page, light and dark. Raises AssertionError: when one is wider than its window, or a script fails."""
+    folder.mkdir(parents=True, exist_ok=True)
     for theme in ("light", "dark"):
         seen.open()
         seen.theme(theme)
         for name, path in PAGES.items():
             seen.open(path)
             seen.page.locator(".ks h1").wait_for()
-            assert seen.page.evaluate(_WIDER) <= 0, f"{name} is wider than its window"
-            seen.page.screenshot(path=folder / f"{name}-{theme}{kind}.png")
+            assert seen.overhang <= 0, f"{name} is wider than its window"
+            seen.page.screenshot(path=folder / f"{name}-{theme}.png")
     assert seen.errors == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -21,7 +22,18 @@ def test_brokers_that_are_away_cost_one_question_a_minute() -> None:
         ends.of(away, {"orders": {0: 1}})
     with pytest.raises(Unavailable) as second:
         ends.of(replace(away), {"bills": {0: 1}})
-    assert second.value is first.value, "it is told again, and nobody was asked"
+    with pytest.raises(Unavailable) as third:
+        ends.at(replace(away), ["orders"], datetime.now(UTC))
+    assert second.value is third.value is first.value, "it is told again, and nobody was asked"
+
+
+def test_an_outage_during_a_question_about_a_moment_is_remembered() -> None:
+    ends, away = KafkaEnds(NOBODY), KafkaPolicy("127.0.0.1:1")
+    with pytest.raises(Unavailable) as first:
+        ends.at(away, ["orders"], datetime.now(UTC))
+    with pytest.raises(Unavailable) as second:
+        ends.at(replace(away), ["bills"], datetime.now(UTC))
+    assert second.value is first.value
 
 
 def test_a_keytab_that_is_not_there_is_an_error_of_ours() -> None:

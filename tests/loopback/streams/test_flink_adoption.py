@@ -187,6 +187,16 @@ def test_a_spark_application_is_of_the_type_that_its_declaration_says(adopter: A
     assert SparkEngine().adopted(adopter.run.session, spec, ours).job is None
 
 
+def test_the_next_job_is_adopted_once_the_first_has_ended(adopter: Adopter) -> None:
+    adopt(adopter.run, adopter.application)
+    adopter.life.yarn.end(adopter.application)
+    adopter.application = adopter.life.yarn.start(frozenset()).id
+    for path, body in adopter.answers.items():
+        adopter.shows(path, body)
+    second = adopt(adopter.run, adopter.application)
+    assert (second.generation, second.adoption.application) == (2, adopter.application)
+
+
 PART = "/data/orders/2026-05-01--12/.part-0-3.inprogress.6f1a"
 WITH_OUTPUTS = replace(ORDERS, outputs=("/data/orders",))
 # The recorded jobs had restarted from a savepoint or checkpoint of this number.

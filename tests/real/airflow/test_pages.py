@@ -25,8 +25,6 @@ from tests.live.streams import await_that, look, reconciler
 from tests.live.writers.hadoop_says import open_files
 from tests.steps import Steps
 
-_WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"
-
 
 @dataclass
 class Tour(Steps):
@@ -175,7 +173,7 @@ class TestTour:
             page.set_viewport_size({"width": 390, "height": 800})
             for path in ("", f"?cluster={CONNECTION}&stream=orders", "?view=files", "?view=tickets"):
                 tour.visit.open(f"/plugin/kstream{path}")
-                assert page.evaluate(_WIDER) <= 0, path
+                assert tour.visit.overhang <= 0, path
 
 
 def _found(tour: Tour) -> bool:

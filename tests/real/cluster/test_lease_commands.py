@@ -157,7 +157,7 @@ def test_living_holders_files_are_left_alone_and_the_exit_code_says_stuck(
     done = kstream.run("recover", f"{FOLDER}/living", *NO_AGE, "--leak-after", "1s")
 
     assert done.returncode == 1
-    assert "nobody approved it and its path is not on the allow-list" in done.stdout
+    assert "nobody approved it, and its path is not on the allow-list" in done.stdout
     assert set(open_files(minicluster, f"{FOLDER}/living")) == {LEAKED, GROWING}
 
 

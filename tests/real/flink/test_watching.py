@@ -19,7 +19,7 @@ from airflow_kstream.model.streams.generation import Adoption, Claim, ClaimCrede
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import CredentialLook, Observation
 from airflow_kstream.model.streams.persisted_spec import fingerprint
-from airflow_kstream.model.streams.plan import Step, Stop
+from airflow_kstream.model.streams.plan import Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
@@ -157,8 +157,9 @@ def test_no_new_taskmanager_starts_once_the_launch_token_is_dead_as_foretold(
 
 
 def stops(watcher: Watcher) -> bool:
-    """Return whether its task would restart it. Nothing here does."""
-    return isinstance(watcher.step, Stop)
+    """Return whether a dead token is why its task would restart it: as long as nothing acts on such jobs, its step says
+    so and is not carried out."""
+    return watcher.step is not None and "its new workers have a dead token" in watcher.step.why
 
 
 def moment(when: datetime) -> str:

@@ -307,9 +307,9 @@ def test_a_host_without_a_client_is_no_matter_where_there_is_one_resourcemanager
 def test_a_cluster_that_answers_nothing_is_a_failure() -> None:
     missing = {
         field.name: REFUSED
-        for value in (IN_ORDER, IN_ORDER.confs, IN_ORDER.hdfs, IN_ORDER.kerberos)
+        for value in (IN_ORDER, IN_ORDER.confs, IN_ORDER.hdfs, IN_ORDER.kerberos, IN_ORDER.open_webs)
         for field in fields(value)
-        if field.name not in {"now", "named", "confs", "hdfs", "kerberos", "clocks", "has_keytab"}
+        if field.name not in {"now", "named", "confs", "hdfs", "kerberos", "clocks", "has_keytab", "open_webs"}
     }
     report = examine(changed(IN_ORDER, clocks=(), **missing))
     assert (report.findings, report.failed, report.blind) == ((), True, True)

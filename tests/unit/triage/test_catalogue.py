@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from math import prod
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, described
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
-from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue
+from airflow_kstream.policy.doctor import checks
+from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue, signature_files
 from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.views.triage import diagnosis_lines
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
+from tests.simulated.regex_steps import steps_of, words_of
 
 ALL = own_catalogue().signatures
+NUMBER = re.compile(r"\b(?:HDFS|YARN|HADOOP|SPARK|FLINK|KAFKA|HIVE|HBASE|JDK|HTTPCLIENT)-[0-9]+\b")
+# A repetition without a bound; a class of characters before it, or a group, or one character.
+UNBOUNDED = re.compile(r"(?<!\\)[*+]|\{\d+,\}")
+BOUND = re.compile(r"\{\d*,(\d+)\}")
 WITH_PATTERNS = [name for name, signature in ALL.items() if signature.patterns]
 CAUSES = [name for name, signature in ALL.items() if signature.kind is SignatureKind.CAUSE and signature.patterns]
 
@@ -49,6 +59,31 @@ def test_both_engines_find_the_same_lines() -> None:
     assert sum(number < signatures for number, _ in found[0]) > len(WITH_PATTERNS)
 
 
+def hostile_to(regex: str) -> tuple[str, ...]:
+    """Return what a line can repeat so that the regex begins to match again and again, and never ends."""
+    words = words_of(regex)
+    return "".join(words[:-1]) or words[0], words[0], f"{words[0]}7"
+
+
+def test_a_line_of_twice_the_length_takes_at_most_some_twice_the_steps() -> None:
+    """Steps that are counted: a hostile line costs what its length is, so a log costs what its size is."""
+    unbounded = [regex for name in WITH_PATTERNS for regex in ALL[name].patterns if UNBOUNDED.search(regex)]
+    assert len(unbounded) > 50
+    for regex in unbounded:
+        for repeated in hostile_to(regex):
+            once, twice = (steps_of(regex, f"{(repeated * length)[:length]}#") for length in (1000, 2000))
+            assert twice < 3 * once, f"{regex} on {repeated!r}"
+    once, twice = (steps_of(r"DStream@?\w* has not been", "DStream" * count) for count in (60, 120))
+    assert twice > 3 * once
+
+
+def test_what_a_bounded_gap_multiplies_stays_small() -> None:
+    for name in WITH_PATTERNS:
+        for regex in ALL[name].patterns:
+            gaps = [int(most) for most in BOUND.findall(regex)]
+            assert prod(gaps) <= 200_000, f"{name}: {regex}"
+
+
 def test_every_consequence_can_follow_any_cause_and_explains_none() -> None:
     assert not [name for name, each in ALL.items() if each.kind is SignatureKind.CONSEQUENCE and each.leads_to]
 
@@ -56,6 +91,21 @@ def test_every_consequence_can_follow_any_cause_and_explains_none() -> None:
 def test_references_are_given_where_a_failure_has_a_known_fault() -> None:
     known = [name for name in CAUSES if ALL[name].references]
     assert len(known) > 2 / 3 * len(CAUSES)
+
+
+def test_doctor_and_triage_know_the_numbers_of_one_table_and_no_others() -> None:
+    doctors = [path.read_text() for path in Path(checks.__file__).parent.glob("*.py")]
+    signatures = [file.read_text(encoding="utf-8") for file in signature_files()]
+    named = {number for text in (*doctors, *signatures) for number in NUMBER.findall(text)}
+    assert named == KNOWN_FAULTS.keys()
+
+
+def test_a_verdict_shows_what_the_table_says_of_a_reference() -> None:
+    leaked = failing("10:00:00", "failed", *ALL["lease-leaked"].examples)
+    shown = " ".join(" ".join(diagnosis_lines(diagnosed({DRIVER: driver(leaked, died("10:00:01"))}))).split())
+    assert f"references: {described('HDFS-10763')}" in shown
+    assert KNOWN_FAULTS["HDFS-10763"].where in described("HDFS-10763")
+    assert described("dfs.namenode.name.dir") == "dfs.namenode.name.dir"
 
 
 OPERATORS = """

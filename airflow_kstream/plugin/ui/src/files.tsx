@@ -89,7 +89,7 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
       </div>
       {path.stopped && <p className="ks-late">It stopped early: {path.stopped}</p>}
       {path.files.length > 0 && (
-        <table className="ks-plain">
+        <table className="ks-plain ks-stack">
           <thead>
             <tr>
               <th scope="col">File</th>
@@ -176,11 +176,11 @@ function FileRow({ file, cluster, form, choose, now }: { file: OpenFile; cluster
           </small>
         )}
       </td>
-      <td>
+      <td data-label="Unchanged for">
         {duration(file.unchanged_seconds)}
         <small className="ks-muted">in {count(file.checks, "check")}</small>
       </td>
-      <td title={`${length} bytes`}>{bytes(length)}</td>
+      <td data-label="Length" title={`${length} bytes`}>{bytes(length)}</td>
       <td>
         {form && (
           <button type="button" className="ks-button" disabled={!form.may} title={form.may ? "" : `You may not start runs of ${form.dag}`} onClick={choose}>
@@ -196,7 +196,7 @@ function Recoveries({ recoveries }: { recoveries: Recovery[] }) {
   return (
     <>
       <h3>What was done</h3>
-      <table className="ks-plain">
+      <table className="ks-plain ks-stack">
         <tbody>
           {recoveries.map((each) => (
             <tr key={each.path} data-recovered={each.path}>

@@ -42,7 +42,7 @@ function Listed({ title, cluster, columns, children }: { title: string; cluster:
           {title} <span className="ks-muted ks-thin">for {cluster}</span>
         </h2>
       </div>
-      <table className="ks-plain">
+      <table className="ks-plain ks-stack">
         <thead>
           <tr>
             {columns.map((column) => (
@@ -96,7 +96,7 @@ function TicketRow({ ticket, now }: { ticket: Ticket; now: number }) {
       <td>
         <Badge tone={tone}>{words}</Badge>
       </td>
-      <td>
+      <td data-label="Life left">
         {left !== null && (
           <>
             <progress className={`ks-left ks-left-${tone}`} max={1} value={Math.max(0, Math.min(1, left / whole))} aria-label={`${ticket.principal}: ${duration(left)} left`} />
@@ -107,7 +107,7 @@ function TicketRow({ ticket, now }: { ticket: Ticket; now: number }) {
           </>
         )}
       </td>
-      <td className="ks-wide">
+      <td className="ks-wide" data-label="Renewals">
         {ticket.failures > 0 ? (
           <>
             <b className="ks-late">{count(ticket.failures, "failure")} in a row</b>
@@ -152,11 +152,11 @@ function KeytabRow({ keytab, cluster, now }: { keytab: Keytab; cluster: string; 
           </div>
         ))}
       </td>
-      <td>
+      <td data-label="Key version">
         <span className={rotated ? "ks-late" : undefined}>on disk {keytab.kvno ?? "not known"}</span>
         <small className={rotated ? "ks-late" : "ks-muted"}>at the KDC {keytab.kdc_kvno ?? "not known"}</small>
       </td>
-      <td>
+      <td data-label="Streams that it ends">
         {keytab.streams.length === 0 && <span className="ks-muted">none</span>}
         {keytab.streams.map((each) => (
           <div key={each.stream}>

@@ -7,21 +7,24 @@ const UNITS: [string, number][] = [
   ["s", 1],
 ];
 
+// A line breaks between two units, never between a number and its unit.
+const withUnit = (number: number, unit: string) => `${number}\u00a0${unit}`;
+
 /** The two largest units of a duration in seconds: `4 d 3 h`, `12 s`; below a second `350 ms`. */
 export function duration(seconds: number): string {
   const size = Math.abs(seconds);
-  if (size > 0 && size < 1) return `${Math.round(size * 1000)} ms`;
-  if (size < 10) return `${Number(size.toFixed(1))} s`;
+  if (size > 0 && size < 1) return withUnit(Math.round(size * 1000), "ms");
+  if (size < 10) return withUnit(Number(size.toFixed(1)), "s");
   let rest = Math.round(size);
   const parts: string[] = [];
   for (const [unit, length] of UNITS) {
     const count = Math.floor(rest / length);
     rest -= count * length;
-    if (count) parts.push(`${count} ${unit}`);
+    if (count) parts.push(withUnit(count, unit));
     else if (parts.length) break;
     if (parts.length === 2) break;
   }
-  return parts.join(" ") || "0 s";
+  return parts.join(" ");
 }
 
 /** How far away a moment is: `in 5 min` or `5 min ago`. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from textwrap import shorten
 
@@ -15,17 +15,26 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
 
 # A record begins with a time; Flink's own layout has milliseconds after a comma.
 _RECORD = re.compile(
-    r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+(?P<level>[A-Z]+)\s", re.MULTILINE
+    r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+[A-Z]+\s", re.MULTILINE
 )
 # DefaultDelegationTokenManager. Without a renewal date no further round is scheduled.
 _NEXT = re.compile(r"Tokens update task started with (?P<delay>.+?) delay")
 _FAILED = re.compile(r"Failed to update tokens, will try again in (?P<delay>\d+ ?[a-z]*)")
 _NO_MORE = "Tokens update task not started because"
+# DFSClient: the NameNode's time of a token that a round has just made, beside the host's own, whose zone nobody tells.
+_ISSUED = re.compile(r"Created token for .* issueDate=(?P<millis>\d+),")
+_ZONES = timedelta(minutes=15)
 # ActiveResourceManager and YarnResourceManagerDriver. A worker's name has its node in brackets.
 _WORKER = re.compile(r"Worker (?P<id>[^\s(]+)\S* is (?P<what>registered|terminated\. Diagnostics:)")
 _ASKS, _GETS = re.compile(r"Requesting new (?:worker|TaskExecutor)"), re.compile(r"Received [1-9]\d* containers?\.")
 _STACK = re.compile(r"^\s*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
-_ENDS_IT = re.compile(r"reached terminal state FAILED|switched from state \w+ to FAIL|Application failed unexpectedly")
+# Dispatcher, ExecutionGraph, ApplicationDispatcherBootstrap and ClusterEntrypoint. A restart inside says RESTARTING;
+# what REST could not answer is an ERROR, too, of a job that runs on.
+_ENDS_IT = re.compile(
+    r"reached terminal state FAILED|switched from state \w+ to FAIL|Application failed unexpectedly"
+    r"|Could not (?:start cluster entrypoint|create application program)|Fatal error occurred"
+)
+_IN_A_THREAD = re.compile(r"Exception in thread \"[^\"]*\" (?P<trace>.*)", re.DOTALL)
 _ERROR = re.compile(r"(?:Caused by: )?(?P<error>(?:[\w$]+\.)+[\w$]*(?:Exception|Error|InvalidToken|Throwable)\b[^\n]*)")
 _NO_CAUSE = re.compile(r"java\.lang\.InterruptedException|java\.util\.concurrent\.RejectedExecutionException")
 _SHOWN = 500
@@ -43,17 +52,17 @@ class Refusal:
 @dataclass(frozen=True)
 class _Record:
     at: datetime
-    level: str
     text: str
 
 
 def token_rounds(log: str) -> tuple[TokenRound, ...]:
-    """Return the rounds that the log tells, oldest first, by the clock of the JobManager's host, taken for UTC.
+    """Return the rounds that the log tells, oldest first; none where it dates no token, so that its zone is not known.
 
     A round that failed is one that brought nothing: the tokens before it end when they ended.
     """
     rounds: list[TokenRound] = []
-    for record in _records(log):
+    zone = _zone(log)
+    for record in () if zone is None else (replace(each, at=each.at - zone) for each in _records(log)):
         if found := _NEXT.search(record.text):
             delay = flink_duration(found["delay"]) or timedelta()
             rounds.append(TokenRound(record.at, record.at + delay / USUAL_RENEWAL_RATIO, delay))
@@ -64,6 +73,15 @@ def token_rounds(log: str) -> tuple[TokenRound, ...]:
         elif _NO_MORE in record.text:
             rounds.append(TokenRound(record.at, None, timedelta.max))
     return tuple(rounds)
+
+
+def _zone(log: str) -> timedelta | None:
+    """Return how far the log's zone is ahead of UTC: both clocks differ by less than Kerberos' five minutes."""
+    dated = [(record.at, found) for record in _records(log) if (found := _ISSUED.search(record.text))]
+    if not dated:
+        return None
+    at, found = dated[-1]
+    return round((at - datetime.fromtimestamp(int(found["millis"]) / 1000, UTC)) / _ZONES) * _ZONES
 
 
 def last_refusal(log: str) -> Refusal:
@@ -79,7 +97,7 @@ def last_refusal(log: str) -> Refusal:
             words = record.text[found.end() :]
             if found["what"] == "registered":
                 registered.add(found["id"])
-                refused = ""
+                refused = ended = ""
             elif found["id"] in registered:
                 ended, refused = words, ""
             else:
@@ -90,17 +108,12 @@ def last_refusal(log: str) -> Refusal:
 
 
 def last_error(logs: Mapping[str, str], log: str) -> str:
-    """Return the innermost cause of what ended the job or its JobManager, as the file `log` tells; else the last
-    exception that a JVM wrote; empty if there is none."""
-    errors = [error for record in _records(logs.get(log, "")) if _ends(record) and (error := _innermost(record.text))]
-    if not errors:
-        rest = "\n".join(text for name, text in logs.items() if name != log)
-        errors = [error] if (error := _innermost(rest)) else []
-    return shorten(errors[-1], _LAST_ERROR, placeholder=" ...") if errors else ""
-
-
-def _ends(record: _Record) -> bool:
-    return record.level in {"ERROR", "FATAL"} or _ENDS_IT.search(record.text) is not None
+    """Return the innermost cause of what ended the job or its JobManager, as the file `log` tells; else the exception
+    that ended a thread of its JVM; empty if there is none."""
+    errors = [_innermost(record.text) for record in _records(logs.get(log, "")) if _ENDS_IT.search(record.text)]
+    if not any(errors):
+        errors = [_innermost(found["trace"]) for found in map(_IN_A_THREAD.search, logs.values()) if found]
+    return shorten(next(filter(None, reversed(errors)), ""), _LAST_ERROR, placeholder=" ...")
 
 
 def _innermost(text: str) -> str:
@@ -113,7 +126,7 @@ def _records(log: str) -> Iterator[_Record]:
     for number, begun in enumerate(begins):
         end = begins[number + 1].start() if number + 1 < len(begins) else len(log)
         at = datetime.fromisoformat(begun["at"]).replace(tzinfo=UTC) + timedelta(milliseconds=int(begun["millis"] or 0))
-        yield _Record(at, begun["level"], log[begun.end() : end])
+        yield _Record(at, log[begun.end() : end])
 
 
 def _short(words: str) -> str:

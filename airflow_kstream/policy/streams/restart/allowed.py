@@ -20,6 +20,8 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.spark_conf import DOWNLOADS, redefined_schemes
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 
+# The kubelet writes a volume into a folder named by the time, and links to it (AtomicWriter).
+_OF_KUBERNETES = re.compile(r"/\.\.\d{4}_\d\d_\d\d_[^/]+/.*")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 # What lies in these is not the worker's, and comes with the rights of the job's user. Others have to be named: `har`
 # reads local files, `http` lets the worker ask any server. Jars that are `local` on each host are loaded here, too.
@@ -125,14 +127,18 @@ def refusals(
 
 
 def not_covered(allow: Allow, needed: Allow, real: Callable[[str], str] = _as_named) -> Allow:
-    """Return what of the needed a connection's `allow` lacks. `real` is as in `refusals`."""
+    """Return what of the needed a connection's `allow` lacks. `real` is as in `refusals`.
+
+    A file in a Secret or ConfigMap that Kubernetes mounts is returned as the mount's folder: what lies between the two
+    gets another name with each change.
+    """
     files = [_real(path, real) for path in needed.local_files]
     secrets = [_real_secret(name, real) for name in needed.secrets]
     return Allow(
         principals=tuple(name for name in needed.principals if not covers(allow.principals, name)),
         proxy_users=tuple(name for name in needed.proxy_users if not covers(allow.proxy_users, name)),
-        secrets=tuple(name for name in secrets if not covers_secret(allow.secrets, name)),
-        local_files=tuple(path for path in files if not covers_file(allow.local_files, path)),
+        secrets=_lasting(name for name in secrets if not covers_secret(allow.secrets, name)),
+        local_files=_lasting(path for path in files if not covers_file(allow.local_files, path)),
         notifiers=tuple(name for name in needed.notifiers if not covers(allow.notifiers, name)),
         servers=tuple(name for name in needed.servers if not covers_server(allow.servers, name)),
         brokers=tuple(name for name in needed.brokers if not covers(allow.brokers, name)),
@@ -146,6 +152,10 @@ def words(missing: Allow, connection: str) -> str:
         f"connection {connection} does not allow {named}. Somebody who may edit the connection can add it to its "
         f"allow: {json.dumps(missing.to_json())}"
     )
+
+
+def _lasting(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_OF_KUBERNETES.sub("/", path) for path in paths))
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:

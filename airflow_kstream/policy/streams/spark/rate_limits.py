@@ -9,7 +9,8 @@ from airflow_kstream.model.streams.stream import StreamSpec
 
 # maxOffsetsPerTrigger (Kafka), maxFilesPerTrigger, maxBytesPerTrigger, maxEventsPerTrigger and their like, and
 # streaming-max-rows-per-micro-batch (Iceberg); however a job spells an option of its own: --max-offsets-per-trigger.
-_LIMIT = re.compile(r"max[-_.]?[a-z]+[-_.]?per[-_.]?(?:trigger|micro[-_.]?batch|batch)", re.IGNORECASE)
+# A minimum holds back the records below it: a later batch of another source then lacks them.
+_LIMIT = re.compile(r"(?:max|min)[-_.]?[a-z]+[-_.]?per[-_.]?(?:trigger|micro[-_.]?batch|batch)", re.IGNORECASE)
 
 
 def limited(spec: StreamSpec, *, beside_kafka: bool = False) -> str:

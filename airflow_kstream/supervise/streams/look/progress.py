@@ -25,7 +25,7 @@ from airflow_kstream.model.streams.progress import (
     TopicsAt,
 )
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.pulse.progress import discounted, judged, made_again
+from airflow_kstream.policy.streams.pulse.progress import SETTLES, discounted, judged, made_again
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
@@ -37,8 +37,8 @@ from airflow_kstream.supervise.streams.look.watched_claim import watches_no_prog
 log = logging.getLogger(__name__)
 
 _TRIED = "look what it has committed"
-# Of a thousand partitions each, some hundred megabytes at most.
-_REMEMBERED = 1000
+# Partitions, some hundred megabytes at most; an answer itself takes as much as some of them.
+_REMEMBERED, _ANSWER = 1_000_000, 10
 Answers = Mapping[str, ProgressAnswer | KstreamError]
 
 
@@ -63,6 +63,7 @@ class ProgressWatch:
         # What Kafka had at a moment stays true, by the brokers, the moment, and the query that reads the topics;
         # the one that was used last comes last.
         self._known: dict[tuple[object, ...], TopicsAt] = {}
+        self._held = 0
 
     def answer(self, awaited: ProgressCondition) -> ProgressAnswer:
         """Look once for one question. Raises as `answers` tells."""
@@ -159,12 +160,14 @@ class ProgressWatch:
         question = (kafka, moment, point.path, point.query, frozenset(batch.kafka))
         topics = self._known.pop(question, None)
         if topics is None:
-            topics = self._session.topics_at(kafka, batch.kafka, moment)
+            # Producers' clocks differ, so that records are out of order by as much.
+            topics = self._session.topics_at(kafka, batch.kafka, moment + SETTLES)
             if why := made_again(batch, topics):
                 raise NotFound(why, tried=_TRIED)
+            self._held += _size(topics)
         self._known[question] = topics
-        if len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
+        while self._held > _REMEMBERED and len(self._known) > 1:
+            self._held -= _size(self._known.pop(next(iter(self._known))))
         return topics
 
 
@@ -191,13 +194,17 @@ def _failed(awaited: ProgressCondition, error: Exception) -> ProgressAnswer | Ks
     return _unknown(awaited, f"this look failed: {error!r}")
 
 
+def _size(topics: TopicsAt) -> int:
+    return _ANSWER + sum(len(partitions) for partitions in topics.topics.values())
+
+
 def _by_subject(awaited: ProgressCondition) -> tuple[str, str]:
     return awaited.stream, json.dumps(awaited.policies, sort_keys=True)
 
 
 def _require_none_claimed(seen: Seen) -> None:
     """Raises NotFound: when only a claim names brokers, which its own job may have written; nobody logs in to those."""
-    claimed = seen.claim.spec if seen.claim else None
+    claimed = seen.claim.spec if seen.claim and not seen.claim.file.copied else None
     if isinstance(claimed, StreamSpec) and claimed.kafka.bootstrap_servers:
         why = "no supervisor kept a copy of its declaration, and nobody asks brokers that a claim alone names"
         raise NotFound(f"{why}: run `kstream streams reconcile` with the declaration", tried=_TRIED)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_error, last_refusal, token_rounds
 
 MANAGER = "org.apache.flink.runtime.security.token.DefaultDelegationTokenManager [] -"
@@ -38,20 +40,37 @@ def ends(number: int, words: str) -> str:
     return f"{ACTIVE} Worker {WORKER}{number}(node1:8041) is terminated. Diagnostics: {words}"
 
 
+def dated(issued: datetime) -> str:
+    """What DFSClient says of a token that a round has just made."""
+    millis = int(issued.timestamp() * 1000)
+    return f"org.apache.hadoop.hdfs.DFSClient [] - Created token for orders: HDFS_TOKEN issueDate={millis}, m"
+
+
 def at(second: float) -> datetime:
     return datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=second)
 
 
 def test_a_round_tells_when_the_next_one_is_due() -> None:
-    rounds = token_rounds(log(f"{MANAGER} Tokens update task started with 90 s delay"))
-    assert [(each.at, each.delay, each.tokens_end) for each in rounds] == [
-        (at(0.5), timedelta(seconds=90), at(120.5)),
-    ]
+    (told,) = token_rounds(log(dated(at(0.2)), f"{MANAGER} Tokens update task started with 90 s delay"))
+    assert (told.at, told.delay, told.tokens_end) == (at(1.5), timedelta(seconds=90), at(121.5))
+
+
+@pytest.mark.parametrize("hours", [8, -5, 5.75])
+def test_the_zone_of_its_host_shows_in_the_dates_of_tokens(hours: float) -> None:
+    """The host's own clock may be wrong by minutes beside it."""
+    issued = at(0.2) - timedelta(hours=hours) + timedelta(minutes=3)
+    (told,) = token_rounds(log(dated(issued), f"{MANAGER} Tokens update task started with 90 s delay"))
+    assert told.at == at(1.5) - timedelta(hours=hours)
+
+
+def test_without_a_date_of_a_token_no_round_counts() -> None:
+    assert token_rounds(log(f"{MANAGER} Tokens update task started with 90 s delay")) == ()
 
 
 def test_a_round_that_failed_brings_nothing_and_is_tried_again() -> None:
     first, failed = token_rounds(
         log(
+            dated(at(0)),
             f"{MANAGER} Tokens update task started with 18 h delay",
             f"{MANAGER} Failed to update tokens, will try again in 3600000 ms",
         )
@@ -61,7 +80,10 @@ def test_a_round_that_failed_brings_nothing_and_is_tried_again() -> None:
 
 def test_a_round_without_a_date_is_the_last() -> None:
     (last,) = token_rounds(
-        log(f"{MANAGER} Tokens update task not started because either no tokens obtained or none of the tokens …")
+        log(
+            dated(at(0)),
+            f"{MANAGER} Tokens update task not started because either no tokens obtained or none of the tokens …",
+        )
     )
     assert last.is_last
 
@@ -89,6 +111,10 @@ def test_a_worker_that_joined_ends_the_words_on_those_before() -> None:
     assert last_refusal(log(asks(), gets(), ends(2, EXPIRED), asks(), gets(), joins(3))) == Refusal()
 
 
+def test_the_end_of_a_worker_that_was_replaced_is_past() -> None:
+    assert last_refusal(log(asks(), gets(), joins(2), ends(2, "killed"), asks(), gets(), joins(3))) == Refusal()
+
+
 def test_no_log_tells_nothing() -> None:
     assert last_refusal("") == Refusal()
 
@@ -110,6 +136,20 @@ def test_without_a_log_the_last_exception_of_a_jvm_counts() -> None:
     words = 'Exception in thread "main" java.lang.NoClassDefFoundError: org/apache/hadoop/conf/Configuration\n'
     assert last_error({"jobmanager.err": words}, "jobmanager.log").startswith("java.lang.NoClassDefFoundError")
     assert last_error({}, "jobmanager.log") == ""
+
+
+def test_an_error_that_the_job_survives_is_none_of_its_end() -> None:
+    text = "2026-01-02 00:00:01,500 ERROR org.apache.flink.runtime.rest.handler.X [] - Unhandled exception.\n"
+    text += "java.util.concurrent.CompletionException: the JobManager is initializing\n"
+    text += "2026-01-02 00:00:02,500 INFO  ExecutionGraph [] - Job rows switched from state RUNNING to RESTARTING.\n"
+    text += "java.io.IOException: a TaskManager is lost\n"
+    assert last_error({"jobmanager.log": text}, "jobmanager.log") == ""
+
+
+def test_a_jobmanager_that_could_not_start_says_why() -> None:
+    text = "2026-01-02 00:00:01,500 ERROR ClusterEntrypoint [] - Could not start cluster entrypoint Yarn.\n"
+    text += "org.apache.flink.X: a Exception\nCaused by: java.net.BindException: Address already in use\n"
+    assert last_error({"jobmanager.log": text}, "jobmanager.log") == "java.net.BindException: Address already in use"
 
 
 def test_a_warning_about_a_harmless_exception_is_no_error() -> None:

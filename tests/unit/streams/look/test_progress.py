@@ -30,10 +30,12 @@ BROKERS = KafkaPolicy("kafka1.example.com:9092")
 
 @dataclass
 class SimKafka:
-    """Brokers with one topic, `events`, whose partition 0 ends at `end`, and its first record since then is `later`."""
+    """Brokers with one topic, `events`: its partition 0 ends at `end`, and `stamps` are timestamps of its last records
+    by their offsets. Of its other partitions each is empty."""
 
     end: int = 50
-    later: int | None = 42
+    stamps: dict[int, datetime] = field(default_factory=dict)
+    partitions: int = 1
     asked: list[str] = field(default_factory=list)
     away: bool = False
 
@@ -41,10 +43,10 @@ class SimKafka:
         self.asked.append(brokers.bootstrap_servers or "")
         if self.away:
             raise Unavailable("nobody answers", tried="ask Kafka")
-        stamped = None if self.later is None else moment
-        return TopicsAt(
-            moment + MINUTE, {topic: {0: PartitionAt(0, self.end, self.later, stamped)} for topic in topics}
-        )
+        since = ((offset, stamp) for offset, stamp in sorted(self.stamps.items()) if stamp >= moment)
+        empty = dict.fromkeys(range(self.partitions), PartitionAt(0, 0))
+        partitions = empty | {0: PartitionAt(0, self.end, *next(since, ()))}
+        return TopicsAt(moment + MINUTE, dict.fromkeys(topics, partitions))
 
 
 class Asked:
@@ -57,14 +59,15 @@ class Asked:
         Reconciler(self.run, tell=lambda line: None).run(Mode.ENSURE)
         self.commit()
         self.moment = life.clock.now()
+        self.kafka.stamps = {42: self.moment + MINUTE}
         self.life.clock.ahead += 5 * MINUTE
         self.watch = self.watcher()
 
-    def watcher(self) -> ProgressWatch:
+    def watcher(self, *, again: bool = True) -> ProgressWatch:
         session = session_of(self.life.hdfs, self.life.yarn)
         cluster = replace(CLUSTER, allow=self.allow)
         session = replace(session, cluster=cluster, kafka=cast(KafkaEnds, self.kafka))
-        return ProgressWatch(session, lambda spec: self.life.engine, again=True)
+        return ProgressWatch(session, lambda spec: self.life.engine, again=again)
 
     def commit(self, read: int | None = None) -> None:
         if read is not None:
@@ -160,6 +163,54 @@ def test_with_kafka_the_offsets_of_then_prove_it_and_it_is_asked_once(life: Life
     assert asked.kafka.asked == ["kafka1.example.com:9092"]
 
 
+def test_records_count_that_are_out_of_order_by_the_difference_of_clocks(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS)
+    second = timedelta(seconds=1)
+    asked.kafka.stamps = {40: asked.moment + second, 41: asked.moment - second, 42: asked.moment + MINUTE}
+    asked.commit(read=41)
+    assert asked.answer().proof is None
+    asked.commit(read=42)
+    assert asked.answer().proof is Proof.OFFSETS
+
+
+def test_what_kafka_had_at_one_moment_proves_nothing_of_another(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS)
+    asked.commit(read=42)
+    assert asked.answer().proof is Proof.OFFSETS
+    asked.kafka.end, asked.kafka.stamps = 60, {}
+    later = replace(asked.question(), moment=asked.moment + 2 * MINUTE)
+    assert asked.watch.answer(later).proof is None
+
+
+def test_a_query_that_began_again_reads_what_kafka_has_now(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS)
+    asked.commit(read=42)
+    watch = asked.watcher(again=False)
+    assert watch.answer(asked.question()).proof is Proof.OFFSETS
+    life.engine.query, asked.kafka.end, asked.kafka.stamps = "another", 10, {}
+    asked.commit(read=10)
+    assert watch.answer(asked.question()).proof is Proof.OFFSETS
+
+
+def test_a_limit_holds_for_what_a_query_reads_beside_kafka(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS, arguments=("limited",))
+    asked.commit(read=42)
+    assert asked.answer().proof is Proof.OFFSETS
+    life.engine.reads_more = True
+    with pytest.raises(InvalidInput, match="its epochs are limited"):
+        asked.answer()
+
+
+def test_a_million_partitions_are_remembered_and_those_of_the_last_question(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS)
+    asked.commit(read=42)
+    asked.kafka.partitions = 400_000
+    moments = [asked.moment - number * MINUTE for number in (0, 1, 2)]
+    for moment in (*moments, moments[2], moments[0]):
+        asked.watch.answer(replace(asked.question(), moment=moment))
+    assert len(asked.kafka.asked) == 4, "the first one again"
+
+
 def test_a_kafka_that_is_away_is_an_error_that_passes(life: Life) -> None:
     asked = Asked(life, kafka=BROKERS)
     asked.commit(read=42)
@@ -173,7 +224,7 @@ def test_a_kafka_that_is_away_is_an_error_that_passes(life: Life) -> None:
 def test_a_topic_that_was_made_again_is_waited_for_and_asked_again(life: Life) -> None:
     asked = Asked(life, kafka=BROKERS)
     asked.commit(read=42)
-    asked.kafka.end, asked.kafka.later = 10, None
+    asked.kafka.end, asked.kafka.stamps = 10, {}
     for _ in range(2):
         with pytest.raises(NotFound, match="events: deleted and made again"):
             asked.answer()
@@ -199,6 +250,13 @@ def test_brokers_that_a_claim_alone_names_are_not_asked_and_no_batch_replaces_th
     assert asked.kafka.asked == []
     declared = {"kafka": {"bootstrap_servers": "kafka1.example.com:9092"}}
     assert asked.watcher().answer(asked.question(policies=declared)).proof is Proof.OFFSETS
+
+
+def test_a_declaration_at_hand_may_leave_out_the_brokers_of_a_supervisors_copy(life: Life) -> None:
+    asked = Asked(life, kafka=BROKERS)
+    asked.commit(read=41)
+    assert asked.answer(policies={"kafka": {}}).proof is Proof.BATCH
+    assert asked.kafka.asked == []
 
 
 def test_a_defect_in_one_look_costs_no_other_stream_its_answer(life: Life) -> None:

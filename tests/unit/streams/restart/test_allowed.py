@@ -239,6 +239,17 @@ def test_a_path_is_judged_by_where_it_leads_on_this_host() -> None:
     assert missing.to_json() == {"secrets": ["file:/proc/self/environ"], "local_files": ["/etc/passwd"]}
 
 
+def test_of_a_secret_that_kubernetes_mounts_the_folder_is_to_be_allowed() -> None:
+    def real(path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        return f"{folder}/..2026_11_28_17_00_00.1234567/{name}"
+
+    spec = replace(with_files("/etc/k/a", "/etc/k/b"), conf={"spark.a": SecretRef("file:/run/s/key")})
+    missing = refusals(spec, STRICT, real=real)
+    assert missing.to_json() == {"secrets": ["file:/run/s/"], "local_files": ["/etc/k/"]}
+    assert not refusals(spec, replace(FREE, allow=missing), real=real)
+
+
 def test_what_the_running_generation_has_is_never_refused() -> None:
     running = replace(with_files("/etc/a"), credentials=KeytabCredentials("etl@R", "/k/etl.keytab"))
     assert not refusals(running, STRICT, running)

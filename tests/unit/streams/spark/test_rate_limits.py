@@ -18,6 +18,7 @@ from tests.simulated.yarn import TICKET_SPEC
     ("declared", "named"),
     [
         ({"arguments": ("--max-offsets-per-trigger", "1000")}, "max-offsets-per-trigger"),
+        ({"arguments": ("--min-offsets-per-trigger", "100")}, "min-offsets-per-trigger"),
         ({"arguments": ("maxFilesPerTrigger=10",)}, "maxFilesPerTrigger"),
         ({"arguments": ('{"source": {"maxBytesPerTrigger": "1g"}}',)}, "maxBytesPerTrigger"),
         ({"conf": {"spark.orders.maxOffsetsPerTrigger": "1000"}}, "maxOffsetsPerTrigger"),
@@ -35,7 +36,7 @@ def test_a_limit_is_found_however_it_is_declared(declared: dict[str, Any], named
 
 
 def test_what_limits_no_batch_is_not_taken_for_a_limit() -> None:
-    harmless = ("--min-offsets-per-trigger", "100", "--max-retries", "3", "maxTriggerDelay=15m")
+    harmless = ("--max-retries", "3", "maxTriggerDelay=15m")
     conf: dict[str, str | SecretRef] = {
         "spark.task.maxFailures": "4",
         "spark.orders.key": SecretRef("conn:maxOffsetsPerTrigger"),
