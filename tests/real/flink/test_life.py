@@ -100,11 +100,17 @@ class Stream:
 
 @pytest.fixture
 def stream(
-    flinks: Minicluster, session: ClusterSession, feature: Feature, tmp_path_factory: pytest.TempPathFactory
+    flinks: Minicluster,
+    session: ClusterSession,
+    feature: Feature,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Stream]:
     keytab = KeytabCredentials(flinks.principal("streamer"), keytab=str(flinks.keytab("streamer")))
     jar = build_job(feature, tmp_path_factory.mktemp("jar") / "rows.jar")
-    living = declared(flinks, session, feature, jar, keytab)
+    # Each test has a stream of its own, named by the third and the fourth word of its name.
+    name = "-".join(request.function.__name__.split("_")[2:4])
+    living = declared(flinks, session, feature, jar, keytab, name)
     try:
         yield living
     finally:
@@ -112,9 +118,9 @@ def stream(
 
 
 def declared(
-    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials
+    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials, name: str
 ) -> Stream:
-    name = f"life-{feature}-{credentials.mode}"
+    name = f"{name}-{feature}"
     home, fs = f"/user/{getuser()}/{name}", flinks.default_fs
     session.hdfs.write(f"{home}/rows.jar", jar.read_bytes())
     spec = FlinkStreamSpec(
@@ -189,7 +195,7 @@ def test_a_job_without_a_keytab_is_submitted_and_followed_as_its_user(
     with cluster(flinks, who) as found:
         spec = FlinkStreamSpec("any", credentials, "/jobs/any.jar", ("/any",))
         with open_session(found, identity_of(spec, found)) as session:
-            stream = declared(flinks, session, feature, jar, credentials)
+            stream = declared(flinks, session, feature, jar, credentials, credentials.mode)
             try:
                 start_from(stream.run, "a test", fresh=True)
                 stream.reconcile()
