@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -64,4 +65,6 @@ def _link(name: str) -> str:
 
 
 def _plain(summary: str) -> str:
-    return summary.replace("{{ $labels.cluster }}", "CLUSTER").replace("{{ $labels.stream }}", "STREAM")
+    """Return what an alert says, with words in place of templates: CLUSTER for a label, N for its value."""
+    labels = re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda match: match[1].upper(), summary)
+    return re.sub(r"\{\{ \$value( \|[^}]*)? \}\}", lambda match: "a time" if match[1] else "N", labels)

@@ -212,6 +212,11 @@ def test_each_place_for_generated_text_has_its_text() -> None:
     assert named <= FRAGMENTS.keys()
 
 
+def test_no_page_shows_a_template_of_prometheus() -> None:
+    assert [place for place, page in PAGES.items() if place.startswith("reference/alerts") and "{{" in page()] == []
+    assert "nobody has looked at its streams for a time." in PAGES["reference/alerts.md"]()
+
+
 @pytest.mark.parametrize(
     ("text", "nowhere"),
     [

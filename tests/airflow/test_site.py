@@ -82,6 +82,18 @@ LINES = {
         "runbook.html#find-the-words-you-see"
     ),
     "Concurrent update to the log. Multiple streaming jobs detected for 4711": "runbook.html#find-the-words-you-see",
+    "org.apache.hadoop.hdfs.server.namenode.SafeModeException: Cannot create file/data/x. Name node is in safe mode.": (
+        "runbook.html#namenode-in-safe-mode"
+    ),
+    "SafeModeException": "runbook.html#find-the-words-you-see",
+    "org.apache.hadoop.security.token.SecretManager$InvalidToken": (
+        "runbook.html#invalidtoken-the-hdfs-delegation-token-reached-its-max-lifetime"
+    ),
+    "Container exited with a non-zero exit code 143": (
+        "runbook.html#exit-code-143-container-exited-with-a-non-zero-exit-code"
+    ),
+    "User alice cannot submit applications to queue root.streams": "runbook.html#yarn-refuses-the-application-queue",
+    "airflow_kstream.model.errors.RestartAborted: make sure that a successor can start": "runbook.html#restartaborted",
     "Failed to replace a bad datanode on the existing pipeline due to no more good datanodes": (
         "reference/causes.html#pipeline-failed"
     ),

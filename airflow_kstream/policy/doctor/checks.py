@@ -336,7 +336,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "flink-renewer",
         "can a lost TaskManager be replaced?",
-        "FLINK-28608; Utils.createTaskExecutorContext of flink-yarn",
+        source_of("FLINK-28608", "Utils.createTaskExecutorContext of flink-yarn"),
         of_stream=flink.empty_renewer,
         engine=_FLINK,
     ),

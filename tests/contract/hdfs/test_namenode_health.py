@@ -55,6 +55,20 @@ def test_in_safe_mode_it_recovers_and_writes_nothing_and_tells_of_files(
     await_that(lambda: not owner.jmx.health().safe_mode, "it is over")
 
 
+def test_in_safe_mode_webhdfs_lists_folders_and_reads_no_file(
+    minicluster: Minicluster, owner: LeaseSession, folder: str
+) -> None:
+    """A read is redirected to a DataNode with a delegation token, which a NameNode in safe mode does not issue."""
+    hdfs = owner.base.hdfs
+    hdfs.write(f"{folder}/record", "words")
+    with safe_mode(minicluster):
+        await_that(lambda: owner.jmx.health().safe_mode, "it says so")
+        assert "record" in {entry.name for entry in hdfs.list(folder)}
+        with pytest.raises(Unavailable, match="SafeModeException: Cannot issue delegation token"):
+            hdfs.read_part(f"{folder}/record", 0, 100)
+    assert hdfs.read_part(f"{folder}/record", 0, 100) == b"words"
+
+
 def test_it_tells_the_time_and_its_name_for_us(owner: LeaseSession) -> None:
     """hadoop.security.auth_to_local makes a principal's short name that of the user who runs the minicluster."""
     assert abs(owner.base.hdfs.now() - datetime.now(UTC)) < timedelta(seconds=30)
