@@ -16,6 +16,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from .levels import NAMES_OF_LEVEL, level_in
+from .printed import PRINTED
+
 LEVELS = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|SEVERE|CRITICAL"
 # What begins a record where nothing has a moment.
 LEVEL_FIRST = (
@@ -34,8 +37,8 @@ _BARE = (
     r"|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
     r"|(?:\w+\.)+[A-Z]\w*: "
     r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
-    r"|requirement failed: |Error: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
-)
+    r"|requirement failed: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\.|"
+) + "|".join(PRINTED)
 _LEVELS = rf"(?:{LEVELS})"
 # Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head, unless
 # their writer hands on another program's lines: then they are a part of its last record.
@@ -78,8 +81,8 @@ _GLOG = re.compile(rb"^([IWEF])((?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d+)", re.M)
 _GLOG_LEVELS = {b"I": b"INFO", b"W": b"WARN", b"E": b"ERROR", b"F": b"FATAL"}
 _MESSAGES = ("event", "log", "message", "msg", "@message", "textPayload")
 _MOMENTS = ("timestamp", "@timestamp", "time", "ts", "asctime", "date", "eventTime")
-_NAMES_OF_LEVEL = ("level", "log.level", "levelname", "severity", "log_level", "lvl")
 _WRITERS = ("logger", "logger_name", "stream", "filename")
+_ERROR_OF_ECS = ("error.type", "error.message")
 _TRACES = ("error_detail", "exception", "exc_info", "stack_trace", "error.stack_trace", "stacktrace", "throwable")
 _QUIET = {"", "INFO", "DEBUG", "TRACE", "NOTSET"}
 _MILLISECONDS = 1e11
@@ -208,7 +211,7 @@ def _json_writers(sample: bytes, heads: re.Pattern[bytes]) -> set[str]:
 
 
 def _writer(fields: Mapping[str, Any]) -> str:
-    return f"{_first(fields, _WRITERS)} {_first(fields, _NAMES_OF_LEVEL)}"
+    return f"{_first(fields, _WRITERS)} {_first(fields, NAMES_OF_LEVEL)}"
 
 
 def _fields(line: bytes) -> Mapping[str, Any]:
@@ -243,14 +246,16 @@ def _of_json(
     message = _message(fields)
     if message is None:
         return found[0]
-    level = str(_first(fields, _NAMES_OF_LEVEL)).upper()
+    level = level_in(fields)
     text = " | ".join(_ANSI_TEXT.sub("", message).rstrip("\n").splitlines())
-    trace = _trace(_first(fields, _TRACES))
+    trace = _trace(_first(fields, _TRACES)) or ": ".join(str(fields[key]) for key in _ERROR_OF_ECS if fields.get(key))
     line = (f"{text}: {trace}" if trace else text).encode()
     quiet = level in _QUIET and not trace
     if heads.match(line) or (quiet and (inner.match(line) or _writer(fields) in writers)):
         return line
-    return f"{_moment(_first(fields, _MOMENTS))} {level} ".lstrip().encode() + line
+    moment = _moment(_first(fields, _MOMENTS))
+    # A level that begins a record has a colon behind it, whatever the message begins with.
+    return (f"{moment} {level} " if moment or not level else f"{level}: ").lstrip().encode() + line
 
 
 def _first(fields: Mapping[str, Any], keys: Iterable[str]) -> Any:

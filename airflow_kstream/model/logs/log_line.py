@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from airflow_kstream.model.log_scan.forms import LEVEL_FIRST, LEVELS
+from airflow_kstream.model.log_scan.levels import level_of_fields
 
 # The longer forms first.
 _VARIES = re.compile(
@@ -71,10 +72,10 @@ HEAD = (
 )
 _HEAD = re.compile(HEAD)
 _LEVEL_FIRST = re.compile(LEVEL_FIRST)
-_JSON_LEVEL = re.compile(r'"level": ?"(\w+)"')
+_JSON_LEVEL = re.compile(r'"(?:level|severity|levelname|log\.level)": ?"(\w+)"')
 # A word in small letters is a level in brackets, or behind the level's name.
 _LEVEL = re.compile(
-    rf"(?<![\w.])(?:(?:{LEVELS})\b(?!\.)|(?i:\[ *(?:{LEVELS}) *\]|\blevel=\"?(?:{LEVELS})\b)|严重|警告|信息)"
+    rf"(?<![\w.])(?:(?:{LEVELS})\b(?!\.)|(?i:\[ *(?:{LEVELS}) *\]|\b(?:level|lvl|severity)=\"?(?:{LEVELS})\b)|严重|警告|信息)"
 )
 _LEVEL_WORD = re.compile(rf"(?i:{LEVELS})|严重|警告|信息")
 _FARTHEST = timedelta(hours=24)
@@ -110,6 +111,11 @@ def level_of(line: str, at: int = 0) -> str:
     found = _LEVEL.search(line, 0, at + _LEVEL_WITHIN)
     word = _LEVEL_WORD.search(found[0]) if found else None
     return _CHINESE_LEVELS.get(word[0], word[0].upper()) if word else ""
+
+
+def own_level(line: str) -> str:
+    """Return the level of a line that begins a record without a moment; empty if it begins none."""
+    return level_of(line) if _LEVEL_FIRST.match(line) else level_of_fields(line)
 
 
 def _when(text: str, zone: tzinfo, year: int | None) -> datetime | None:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from airflow_kstream.model.log_scan.printed import PRINTED
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern, Section
 from airflow_kstream.model.logs.diagnosis import Mark, Template
-from airflow_kstream.model.logs.log_line import head_of, without_variables
+from airflow_kstream.model.logs.log_line import head_of, own_level, without_variables
 from airflow_kstream.model.logs.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.sightings import mark_of
 from airflow_kstream.policy.triage.sources import WrittenSection
@@ -19,7 +20,7 @@ TROUBLE = (
     LinePattern("~exception", r"Exception\b|Error: |Throwable\b", _FIRST, _LAST),
     LinePattern("~warning", r"\bWARN(?:ING)?\b", 50, 20),
     # What a program prints as it ends, without a logger; and errors of loggers that write JSON.
-    LinePattern("~printed", r'^Exception in thread "|^\{[^\n]*"level": ?"(?:error|critical)"', _FIRST, _LAST),
+    LinePattern("~printed", r'^Exception in thread "', _FIRST, _LAST),
     LinePattern("~requirement", r"^(?:[\w.$]+: )?requirement failed: ", _FIRST, _LAST),
     LinePattern(
         "~traceback",
@@ -33,7 +34,7 @@ TROUBLE = (
     # Levels of loggers that write them in small letters, or in Chinese.
     LinePattern(
         "~small",
-        r"\[ *error *\]|\[ *fatal *\]|\[ *critical *\]|\[ *Error *\]|\blevel=\"?error|\blevel=\"?fatal|严重: ",
+        r"\[ *error *\]|\[ *fatal *\]|\[ *critical *\]|\[ *Error *\]|严重: ",
         _FIRST,
         _LAST,
     ),
@@ -42,16 +43,29 @@ TROUBLE = (
     LinePattern(
         "~program",
         r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^bash: |^/bin/\w+: |: command not found"
-        r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: |^Error: |^ERROR: |^error: |^Error in |^fatal error: "
-        r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed|^Aborted|core dumped|return code [1-9]",
+        r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: |^ERROR: |^error: |^Error in |^fatal error: "
+        r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed|^Aborted|core dumped|return code [1-9]"
+        r"|oom-kill|[Oo]ut of memory: Kill|^" + "|^".join(PRINTED),
+        _FIRST,
+        _LAST,
+    ),
+    # The level of a record that has fields. Which field it is, and whose, is looked up in the line.
+    LinePattern(
+        "~fields",
+        "|".join(
+            rf"\b{name}{sign}(?:err|ERR|Err|eror|EROR|crit|CRIT|Crit|fatal|FATAL|Fatal|panic|PANIC|dpanic|DPANIC)"
+            for name in ("level", "lvl", "severity", "levelname", "loglevel")
+            for sign in ("=\"?", "\": ?\"")
+        )
+        + r'|"level": ?[0-3][,}]|"level": ?[56]0[,}]',
         _FIRST,
         _LAST,
     ),
 )
-_ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE, _SMALL, _RAISED, _PROGRAM = TROUBLE
+_ERROR, _EXCEPTION, _WARNING, _PRINTED, _REQUIREMENT, _TRACEBACK, _ASIDE, _SMALL, _RAISED, _PROGRAM, _FIELDS = TROUBLE
 # By their severity, the worst first.
 _SEVERITIES = {
-    _ERROR: 0, _SMALL: 0, _PRINTED: 0, _PROGRAM: 0,
+    _ERROR: 0, _SMALL: 0, _PRINTED: 0, _PROGRAM: 0, _FIELDS: 0,
     _EXCEPTION: 1, _RAISED: 1, _REQUIREMENT: 1, _TRACEBACK: 1, _WARNING: 2,
 }  # fmt: skip
 # An exception says more than the line that was logged with it.
@@ -62,6 +76,13 @@ _WARNED = {"WARN", "WARNING"}
 _PRINTED_AFTER = {
     _PRINTED: _QUIET | _WARNED, _PROGRAM: _QUIET | _WARNED, _REQUIREMENT: _QUIET, _TRACEBACK: _QUIET,
 }  # fmt: skip
+# A line with a level of its own begins a record, dated or not.
+_WITH_LEVEL = (_ERROR, _SMALL, _FIELDS)
+# What a shell echoes before it runs it, complains of without harm, and counts that are zero.
+_HARMLESS = re.compile(
+    r"^\++ |^[\w./-]+: (?:line \d+: )?warning: |no job control in this shell|cannot set terminal process group"
+    r"|^\W{0,2}(?:ERROR|FATAL|CRITICAL)S?\W{1,4}0\b"
+)
 # An exception after which nothing came is where it ended, whatever the level of its record. In lines, without heads.
 _LINES_WENT_ON = 10
 _RAISES = {_RAISED, _REQUIREMENT, _TRACEBACK}
@@ -78,6 +99,10 @@ _BEGINNING = re.compile(
 )
 # In the last part of a log a line is new if the log had none like it before; a log of few lines has only that part.
 _NEW_PART, _FEW_LINES = 0.8, 200
+
+
+# By the number of the head above them: the numbers of lines, with their levels.
+Printed = Mapping[int, Mapping[int, str]]
 
 
 @dataclass
@@ -113,6 +138,8 @@ def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[st
             record = _record(hit, printed)
             if record in known_records or hit.number in known_lines or _is_frame(hit, pattern):
                 continue
+            if _HARMLESS.search(hit.line):
+                continue
             if pattern in _RAISES and hit.number != hit.head_number and hit.number - 1 not in asides:
                 raised.add(record)
             worst = min(severity, best[record][0]) if record in best else severity
@@ -121,8 +148,9 @@ def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[st
     for record, (severity, hit) in best.items():
         # Masked first: with a # in it a password is no longer recognised as one.
         mark = mark_of(hit, written)
-        if record in printed.get(hit.head_number, ()) or (record in raised and not _went_on(written, mark)):
-            mark = replace(mark, level="ERROR")
+        level = printed.get(hit.head_number, {}).get(record, "")
+        if level or (record in raised and not _went_on(written, mark)):
+            mark = replace(mark, level=level or "ERROR")
         if text := without_variables(_BEGINNING.sub("", mark.text)):
             yield text, severity, mark, hit.number >= begins_new
 
@@ -145,24 +173,27 @@ def _kept(section: Section, pattern: LinePattern) -> tuple[Hit, ...]:
     return found.kept if found else ()
 
 
-def _printed(section: Section, asides: Container[int]) -> Mapping[int, set[int]]:
-    """Return the lines that begin records without a head: printed ones, by the head that stands above them."""
-    printed: dict[int, set[int]] = {}
+def _printed(section: Section, asides: Container[int]) -> Printed:
+    """Return the lines that begin records without a head, and their levels, by the head that stands above them."""
+    printed: dict[int, dict[int, str]] = {}
     for pattern, levels in _PRINTED_AFTER.items():
         for hit in _kept(section, pattern):
             head = head_of(hit.head)
             if head and head.level in levels and hit.number - 1 not in asides:
-                printed.setdefault(hit.head_number, set()).add(hit.number)
+                printed.setdefault(hit.head_number, {})[hit.number] = "ERROR"
+    for hit in (hit for pattern in _WITH_LEVEL for hit in _kept(section, pattern)):
+        if hit.number != hit.head_number and (level := own_level(hit.line)):
+            printed.setdefault(hit.head_number, {})[hit.number] = level
     return printed
 
 
-def _record(hit: Hit, printed: Mapping[int, set[int]]) -> int:
+def _record(hit: Hit, printed: Printed) -> int:
     """Return the line with which the hit's record begins."""
     above = (line for line in printed.get(hit.head_number, ()) if line <= hit.number)
     return max(above, default=hit.head_number or hit.number)
 
 
-def _known(written: WrittenSection, catalogue: Catalogue, printed: Mapping[int, set[int]]) -> tuple[set[int], set[int]]:
+def _known(written: WrittenSection, catalogue: Catalogue, printed: Printed) -> tuple[set[int], set[int]]:
     """Return the records that a signature explains, and the lines that any signature matches."""
     records, lines = set(), set()
     for name, found in written.section.found.items():
