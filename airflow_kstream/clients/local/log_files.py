@@ -10,6 +10,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ SMALLEST_PART = 64 << 20
 _LONGEST_LINE = 64 << 20
 # In bytes: what tells whether it is text.
 _BEGINNING = 4096
+# No byte of a text; in one of so many of them a few may stand all the same.
+_OF_NO_TEXT, _SOME = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]"), 20
 # By the first bytes of a file, not by its name.
 _PACKED: tuple[tuple[bytes, Callable[[Path], io.BufferedIOBase]], ...] = (
     (b"\x1f\x8b", gzip.GzipFile),
@@ -126,7 +129,13 @@ def _read_at(file: io.BufferedReader, at: int, size: int) -> bytes:
 
 
 def _is_plain(beginning: bytes) -> bool:
-    return not any(beginning.startswith(magic) for magic, _ in _PACKED) and b"\0" not in beginning
+    return not any(beginning.startswith(magic) for magic, _ in _PACKED) and _is_text(beginning)
+
+
+def _is_text(beginning: bytes) -> bool:
+    """Return whether it is text: a host that crashed leaves some zeros in its logs."""
+    other = len(_OF_NO_TEXT.findall(beginning))
+    return b"\0" not in beginning or other * _SOME < len(beginning)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -138,12 +147,26 @@ def _blocks(path: Path) -> Iterator[bytes]:
             blocks = iter(partial(file.read, _BLOCK), b"")
             if beginning.startswith(_UTF16):
                 blocks = (text.encode() for text in codecs.iterdecode(blocks, "utf-16", errors="replace"))
-            for number, block in enumerate(blocks):
-                if not number and b"\0" in block[:_BEGINNING]:
-                    raise InvalidInput("it is not text")
-                yield block
+            yield from _texts(blocks)
     except _DAMAGED as error:
         raise InvalidInput(f"it can't be read: {error}") from None
+
+
+def _texts(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the blocks of a text without zeros, with which a log begins that was emptied while it was written.
+
+    Raises InvalidInput: when it is no text.
+    """
+    empty, begun = True, False
+    for each in blocks:
+        if not begun and not _is_text(each.lstrip(b"\0")[:_BEGINNING]):
+            raise InvalidInput("it is not text")
+        block = each.replace(b"\0", b"")
+        empty, begun = False, begun or bool(block)
+        if block:
+            yield block
+    if not begun and not empty:
+        raise InvalidInput("it is not text")
 
 
 def may_fork() -> bool:

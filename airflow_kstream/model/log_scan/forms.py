@@ -31,14 +31,18 @@ _DEPTH = 4
 _ISO = r"\d{4}-\d\d-\d\d[T ,]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 _STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d)"
+# Begins a line of a form that is told once what stands around it is gone: JSON, glog, kubectl, and a shell's echo.
+_NESTED = r"\{ ?\"[\w@]|[IWEF](?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d|\[pod/|\++ [\w./\[]"
+_PRINTED = "|".join((r"Exception in thread \"|Traceback \(most recent", *PRINTED))
 # What belongs to the record above it, or is one without a head.
 _BARE = (
     r"\t|#011| +(?:at |\.\.\. \d|File \"|Caused by|Suppressed)| {4,}\S"
     r"|at [\w.$/<>]+[(.]|Caused by: |\.\.\. \d+ |File \"|\r?$"
     r"|(?:\w+\.)+[A-Z]\w*: "
-    r"|Exception in thread \"|Traceback \(most recent|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
-    r"|requirement failed: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\.|"
-) + "|".join(PRINTED)
+    r"|(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b"
+    r"|requirement failed: |(?:kinit|klist|kvno|kdestroy|ktutil): |LogType:|Container: container_|: \w+\."
+    rf"|{_NESTED}|{_PRINTED}"
+)
 _LEVELS = rf"(?:{LEVELS})"
 # Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head, unless
 # their writer hands on another program's lines: then they are a part of its last record.
@@ -131,6 +135,8 @@ def form_of(sample: bytes, heads: re.Pattern[bytes]) -> Form:
 
 
 _LEVEL_HEADS = re.compile(LEVEL_FIRST.encode())
+_BEGINS = re.compile(f"{_NESTED}|{_PRINTED}".encode(), re.M)
+_HEADS_WITHIN = re.compile(_NESTED.encode())
 
 
 def _layer_of(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
@@ -170,7 +176,9 @@ def _text_layer(sample: bytes, heads: re.Pattern[bytes]) -> Layer | None:
     for envelope in (each.replace("INDENT", indent) for each in _MOSTLY.values()):
         regex = re.compile(b"(?!" + heads.pattern + b")" + envelope.encode())
         wrapped = [found for line in lines if (found := regex.match(line))]
-        if len(wrapped) >= _MOST * len(lines) and any(heads.match(found.string, found.end()) for found in wrapped):
+        ends = [(found.string, found.end()) for found in wrapped]
+        begun = any(heads.match(line, end) or _BEGINS.match(line, end) for line, end in ends)
+        if begun and len(wrapped) >= _MOST * len(lines):
             return partial(_compiled(regex.pattern).sub, b"")
     before = _compiled(b"(?:[ \t]+|" + _BEFORE.encode() + b")(?=" + heads.pattern + b")")
     return partial(before.sub, b"") if before.search(sample) else None
@@ -182,7 +190,8 @@ def _with_handed_on(envelope: str, inner: bytes, sample: bytes, heads: re.Patter
     seen = [
         (found.groupdict().get("writer", b""), found.end()) for found in _compiled(envelope.encode()).finditer(sample)
     ]
-    writers = _handed_on((writer, heads.match(sample, end) is not None) for writer, end in seen)
+    begins = ((writer, heads.match(sample, end) or _HEADS_WITHIN.match(sample, end)) for writer, end in seen)
+    writers = _handed_on((writer, found is not None) for writer, found in begins)
     known = envelope.encode().partition(b"(?P<writer>")
     if not writers:
         return b"(?:" + plain + b"(?=" + inner + b"))"
@@ -248,7 +257,9 @@ def _of_json(
         return found[0]
     level = level_in(fields)
     text = " | ".join(_ANSI_TEXT.sub("", message).rstrip("\n").splitlines())
-    trace = _trace(_first(fields, _TRACES)) or ": ".join(str(fields[key]) for key in _ERROR_OF_ECS if fields.get(key))
+    trace = _trace(_first(fields, _TRACES))
+    said = ": ".join(str(fields[key]) for key in _ERROR_OF_ECS if fields.get(key))
+    trace = trace if said in trace else f"{said} | {trace}"
     line = (f"{text}: {trace}" if trace else text).encode()
     quiet = level in _QUIET and not trace
     if heads.match(line) or (quiet and (inner.match(line) or _writer(fields) in writers)):

@@ -21,7 +21,7 @@ _SIGNALS = (
     "File size limit exceeded", "CPU time limit exceeded",
 )  # fmt: skip
 PRINTED = (
-    *(rf"{_PROGRAM}: (?:.{{0,300}}: )?{error}\r?$" for error in _ERRORS),
+    *(rf"(?:{_PROGRAM}: (?:.{{0,300}}: )?)?{error}\r?$" for error in _ERRORS),
     *(rf"{signal}(?: \(core dumped\))?\r?$" for signal in _SIGNALS),
     rf"{_PROGRAM}: line [0-9]+: ",
     rf"{_PROGRAM}: cannot ",

@@ -75,7 +75,8 @@ _LEVEL_FIRST = re.compile(LEVEL_FIRST)
 _JSON_LEVEL = re.compile(r'"(?:level|severity|levelname|log\.level)": ?"(\w+)"')
 # A word in small letters is a level in brackets, or behind the level's name.
 _LEVEL = re.compile(
-    rf"(?<![\w.])(?:(?:{LEVELS})\b(?!\.)|(?i:\[ *(?:{LEVELS}) *\]|\b(?:level|lvl|severity)=\"?(?:{LEVELS})\b)|严重|警告|信息)"
+    rf"(?<![\w.])(?:(?:{LEVELS})\b(?!\.)"
+    rf"|(?i:\[ *(?:{LEVELS}) *\]|\b(?:level|lvl|severity)=\"?(?:{LEVELS})\b)|严重|警告|信息)"
 )
 _LEVEL_WORD = re.compile(rf"(?i:{LEVELS})|严重|警告|信息")
 _FARTHEST = timedelta(hours=24)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -11,6 +12,9 @@ from airflow_kstream.model.logs.log_line import head_of, level_of
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.policy.triage.sources import WrittenSection
+
+# Tasks are tried four times (spark.task.maxFailures), counted from 0. A lost executor is told by its own line, too.
+_TRIED_AGAIN = re.compile(r"\bWARN .{0,80}TaskSetManager.{0,20}Lost task [0-9]+\.[0-2] (?!.*ExecutorLost)")
 
 
 def sightings_of(written: Iterable[WrittenSection], catalogue: Catalogue) -> list[Sighting]:
@@ -42,7 +46,7 @@ def _of_section(written: WrittenSection, catalogue: Catalogue, noise: Iterable[S
         hits = [hit for hit in found.kept if hit.head_number not in quiet]
         if signature.kind is SignatureKind.CONSEQUENCE:
             # One line may name a cause and what a client usually says.
-            hits = [hit for hit in hits if not _is_noise(hit, noises)]
+            hits = [hit for hit in hits if not _is_noise(hit, noises) and not _is_tried_again(hit, written)]
         if hits:
             yield Sighting(name, tuple(mark_of(hit, written) for hit in hits), _count(found, hits))
 
@@ -59,6 +63,11 @@ def _quiet_records(written: WrittenSection, catalogue: Catalogue) -> set[int]:
 
 def _is_noise(hit: Hit, noises: Sequence[Signature]) -> bool:
     return any(signature.matches(hit.line) for signature in noises)
+
+
+def _is_tried_again(hit: Hit, written: WrittenSection) -> bool:
+    """Return whether a task says it that Spark tries again: the last time it fails, an error tells that."""
+    return written.section.tail_at > hit.number and _TRIED_AGAIN.search(hit.head) is not None
 
 
 def _count(found: MatchedLines, hits: Sequence[Hit]) -> int:

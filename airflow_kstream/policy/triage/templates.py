@@ -44,8 +44,8 @@ TROUBLE = (
         "~program",
         r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^bash: |^/bin/\w+: |: command not found"
         r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: |^ERROR: |^error: |^Error in |^fatal error: "
-        r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed|^Aborted|core dumped|return code [1-9]"
-        r"|oom-kill|[Oo]ut of memory: Kill|^" + "|^".join(PRINTED),
+        r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed |^Aborted |core dumped|dumped core"
+        r"|return code [1-9]|oom-kill|[Oo]ut of memory: Kill|^" + "|^".join(PRINTED),
         _FIRST,
         _LAST,
     ),
@@ -55,7 +55,7 @@ TROUBLE = (
         "|".join(
             rf"\b{name}{sign}(?:err|ERR|Err|eror|EROR|crit|CRIT|Crit|fatal|FATAL|Fatal|panic|PANIC|dpanic|DPANIC)"
             for name in ("level", "lvl", "severity", "levelname", "loglevel")
-            for sign in ("=\"?", "\": ?\"")
+            for sign in ('="?', '": ?"')
         )
         + r'|"level": ?[0-3][,}]|"level": ?[56]0[,}]',
         _FIRST,

@@ -61,6 +61,28 @@ def test_a_log_that_windows_wrote_is_read(tmp_path: Path, encoding: str) -> None
     assert (verdict.cause, verdict.confidence) == ("disk-full", "high")
 
 
+HOLES = {
+    "a log that was emptied while it was written": b"\0" * 5_000_000 + LOG.encode(),
+    "a host that crashed": LOG.encode().replace(b"\n", b"\n\0\0", 1),
+}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_zeros_in_a_log_hide_nothing(tmp_path: Path, hole: str) -> None:
+    file = tmp_path / "stderr"
+    file.write_bytes(HOLES[hole])
+    verdict = triage_path(file, own_catalogue())
+    assert (verdict.cause, verdict.confidence) == ("disk-full", "high")
+
+
+@pytest.mark.parametrize("content", [b"\0" * 5_000_000, b"\0" * 9 + b"\x7fELF\2\1\1" + b"\0\1\2a" * 99])
+def test_zeros_alone_and_programs_are_no_log(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "stderr"
+    file.write_bytes(content)
+    with pytest.raises(InvalidInput, match="it is not text"):
+        triage_path(file, own_catalogue())
+
+
 def test_a_folder_is_one_application(folder: Path) -> None:
     verdict = triage_path(folder, own_catalogue())
     assert verdict.evidence is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -325,6 +326,16 @@ def test_an_exception_that_is_only_quoted_needs_no_look(quoted: str) -> None:
     assert diagnosed({"attempt=1.log": HEALTHY[quoted]}).outcome is DiagnosisOutcome.FINE
 
 
+TRIED_AGAIN = "Lost task 0.{} in stage 4.0 (TID 9) (nm7 executor 3): java.io.IOException: Connection reset by peer"
+
+
+@pytest.mark.parametrize(("attempt", "outcome"), [(0, DiagnosisOutcome.FINE), (3, DiagnosisOutcome.UNKNOWN)])
+def test_a_task_that_is_tried_again_is_no_end(attempt: int, outcome: DiagnosisOutcome) -> None:
+    lost = line("10:00:00", TRIED_AGAIN.format(attempt), "WARN", "TaskSetManager")
+    assert diagnosed({DRIVER: driver(lost, working("10:00:01"))}).outcome is outcome
+    assert diagnosed({DRIVER: driver(working("09:59:59"), lost)}).outcome is DiagnosisOutcome.UNKNOWN
+
+
 PROGRAMS = [
     "panic: runtime error: index out of range",
     "Segmentation fault (core dumped)",
@@ -333,7 +344,62 @@ PROGRAMS = [
     "kinit: no such thing while renewing",
     "Error: nothing to run",
     "/bin/sh: spark3-submit: not there",
+    "Terminated",
+    "Bus error (core dumped)",
+    "/opt/run.sh: line 9:  4711 Killed                  python load.py",
+    "run.sh: line 3: DAY: unbound variable",
+    "sh: 1: spark3-submit: not found",
+    "-bash: /opt/run.sh: Permission denied",
+    "tar: /backup: Cannot open: Operation not permitted",
+    "fatal: not a git repository",
+    "oom-kill event",
+    "BUILD FAILED",
 ]
+LEVELED = [
+    "ERROR month 2026-02 is closed",
+    "[FATAL] month 2026-02 is closed",
+    "ERROR:root:month 2026-02 is closed",
+    'level=fatal msg="month 2026-02 is closed"',
+    'msg="month is closed" ts=2026-03-01T10:00:01Z level="error"',
+    'lvl=eror msg="month 2026-02 is closed"',
+    '{"msg":"month is closed","severity":"ERROR"}',
+    '{"levelname": "CRITICAL", "message": "month is closed"}',
+    '{"level":50,"time":1772359201000,"msg":"month is closed"}',
+    '{"version":"1.1","short_message":"month is closed","level":3}',
+    '{"log":{"level":"error"},"message":"month is closed"}',
+]
+# As the layers of a log's form never see it: it begins with lines of another form.
+FAR = working("10:00:00") * 300
+
+
+@pytest.mark.parametrize("above", [working("10:00:00"), FAR], ids=["near", "far"])
+@pytest.mark.parametrize("words", LEVELED)
+def test_a_record_without_a_moment_has_its_own_level(words: str, above: str) -> None:
+    verdict = diagnosed({"job.log": f"{above}{words}\n{working('10:00:02')}"})
+    assert verdict.outcome is DiagnosisOutcome.UNKNOWN
+    assert "month" in verdict.templates[0].first.text
+    for fine in ("info", "INFO"):
+        calm = re.sub(r"ERROR|FATAL|CRITICAL|fatal|error|eror|\b50\b|\b3\b", fine, words).replace(f":{fine},", ":30,")
+        assert diagnosed({"job.log": f"{above}{calm}\n"}).outcome is DiagnosisOutcome.FINE, calm
+
+
+CALM = [
+    "+ grep -c ERROR old.log",
+    "++ export LEVEL=FATAL",
+    "bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)",
+    "bash: no job control in this shell",
+    'time=2026-03-01T10:00:01Z level=info msg="started with level=error" error_count=0',
+    "log4j.logger.level=error",
+    "ERROR: 0",
+    "level=error appender=console",
+    "Killed=0 failed=0",
+]
+
+
+@pytest.mark.parametrize("calm", CALM)
+def test_a_word_of_trouble_is_no_trouble(calm: str) -> None:
+    verdict = diagnosed({"job.log": f"{line('10:00:00', 'begins')}{calm}\n{line('10:00:01', 'goes on')}"})
+    assert verdict.outcome is DiagnosisOutcome.FINE, verdict.templates
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
