@@ -44,10 +44,14 @@ _BARE = (
     rf"|{_NESTED}|{_PRINTED}"
 )
 _LEVELS = rf"(?:{LEVELS})"
+# What Airflow puts before the lines of a container in a pod; a level is none.
+_CONTAINER = r"(?:\[(?!(?i:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\])[a-z0-9][a-z0-9.-]*\] )?"
+_OF_POD = re.compile(_CONTAINER)
 # Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head, unless
 # their writer hands on another program's lines: then they are a part of its last record.
 _DATED = {
-    "airflow": rf"\[{_ISO}\] (?P<writer>(?:\{{+[\w./<>-]+:\d+\}}+ )?(?:INFO|WARNING)) - (?:Job \d+: Subtask \S+ )?",
+    "airflow": rf"\[{_ISO}\] (?P<writer>(?:\{{+[\w./<>-]+:\d+\}}+ )?(?:INFO|WARNING)) - "
+    rf"(?:Job \d+: Subtask \S+ )?{_CONTAINER}",
     "structlog": rf"\[?{_ISO}\]? \[(?:trace|debug|info|warning|error|critical|exception) *\] ",
     "cri": rf"{_ISO} (?:stdout|stderr) [FP] ",
     "syslog": rf"{_SYSLOG} [\w.-]+ (?:[\w./@-]+(?:\[\d+\])?:|[\w./-]+ (?:\d+|-) \S+ -) ",
@@ -63,7 +67,7 @@ _CONSTANT = {
 # Looks like other things, too: it is one only where most lines have it, and some have their head behind it.
 _MOSTLY = {
     "numbered": r"[ \t]*\d{1,9}(?:\t| +)",
-    "grep": r"(?:[\w./+=@-]{0,200}[A-Za-z_][\w./+=@-]{0,60}[:-](?:\d{1,9}[:-])?|\d{1,9}[:-])",
+    "grep": r"(?:[\w./+=@-]{0,200}[A-Za-z_][\w./+=@-]{0,60}[:-](?:\d{1,9}[:-](?!\d\d-\d\d[T ]))?|\d{1,9}[:-])",
     "compose": r"[\w.-]+ *\| ",
     "pod": r"[\w.-]+-[\w.-]+ [\w.-]+ ",
     "quoted": r"(?:> ?)+",
@@ -197,7 +201,7 @@ def _with_handed_on(envelope: str, inner: bytes, sample: bytes, heads: re.Patter
         return b"(?:" + plain + b"(?=" + inner + b"))"
     if not known[1]:
         return b"(?:" + plain + b")"
-    rest = b" - (?:Job \\d+: Subtask \\S+ )?"
+    rest = b" - (?:Job \\d+: Subtask \\S+ )?" + _CONTAINER.encode()
     handed = b"|".join(map(re.escape, sorted(writers)))
     return b"(?:" + plain + b"(?=" + inner + b")|" + known[0] + b"(?:" + handed + b")" + rest + b")"
 
@@ -232,7 +236,8 @@ def _fields(line: bytes) -> Mapping[str, Any]:
 
 
 def _message(fields: Mapping[str, Any]) -> str | None:
-    return next((fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), None)
+    said = next((fields[key] for key in _MESSAGES if isinstance(fields.get(key), str)), None)
+    return said and _OF_POD.sub("", said, count=1) if "pod_manager" in str(fields.get("logger", "")) else said
 
 
 def _compiled(envelope: bytes) -> re.Pattern[bytes]:

@@ -40,4 +40,11 @@ PRINTED = (
     r"exited with (?:code|status):? [1-9]",
     r"(?:Job|Task|Build|Step|Query|Load|Command) failed\b",
     r"BUILD FAILED",
+    *(rf"[\w./+:-]+: {word}: " for word in ("error", "ERROR", "fatal", "FATAL", "fatal error")),
+    # logrus on a terminal, with the seconds since its start.
+    r"ERRO\[[0-9]",
+    r"FATA\[[0-9]",
+    # .NET's console: the message is on the next line.
+    r"fail: [\w.]+\[[0-9]",
+    r"crit: [\w.]+\[[0-9]",
 )

@@ -79,6 +79,8 @@ _LEVEL = re.compile(
     rf"|(?i:\[ *(?:{LEVELS}) *\]|\b(?:level|lvl|severity)=\"?(?:{LEVELS})\b)|严重|警告|信息)"
 )
 _LEVEL_WORD = re.compile(rf"(?i:{LEVELS})|严重|警告|信息")
+# Right behind the moment a word in small letters is one, too.
+_LEVEL_BEHIND = re.compile(rf"[\]Z]?[ \t:|-]{{1,5}}((?i:{LEVELS}))(?=[\]: \t])")
 _FARTHEST = timedelta(hours=24)
 # In characters, from the moment on.
 _LEVEL_WITHIN = 160
@@ -102,7 +104,8 @@ def head_of(line: str, zone: tzinfo = UTC, year: int | None = None) -> LogHead |
         named = level_of(line) if _LEVEL_FIRST.match(line) else ""
         return LogHead(None, named) if named else None
     if not line.startswith("{"):
-        return LogHead(_when(found[0], zone, year), level_of(line, found.end()))
+        small = _LEVEL_BEHIND.match(line, found.end())
+        return LogHead(_when(found[0], zone, year), small[1].upper() if small else level_of(line, found.end()))
     named_in = _JSON_LEVEL.search(line)
     return LogHead(_when(found[0], zone, year), named_in[1].upper() if named_in else "")
 

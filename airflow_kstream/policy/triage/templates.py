@@ -34,7 +34,8 @@ TROUBLE = (
     # Levels of loggers that write them in small letters, or in Chinese.
     LinePattern(
         "~small",
-        r"\[ *error *\]|\[ *fatal *\]|\[ *critical *\]|\[ *Error *\]|严重: ",
+        r"\[ *error *\]|\[ *fatal *\]|\[ *critical *\]|\[ *Error *\]|严重: |"
+        + "|".join(rf"^[\[\]0-9:T .,/Z+|\t-]+{word}[\]: \t]" for word in ("error", "fatal", "critical", "panic")),
         _FIRST,
         _LAST,
     ),
@@ -45,6 +46,7 @@ TROUBLE = (
         r"^kinit: |^klist: |^kvno: |^kdestroy: |^ktutil: |^bash: |^/bin/\w+: |: command not found"
         r"|^mkdir: |^put: |^ls: |^cat: |^rm: |^chmod: |^curl: |^ERROR: |^error: |^Error in |^fatal error: "
         r"|^panic: |panicked at |^Execution halted|^Segmentation fault|^Killed |^Aborted |core dumped|dumped core"
+        r"|Main process exited, code=(?:killed|dumped)|: Failed with result '"
         r"|return code [1-9]|oom-kill|[Oo]ut of memory: Kill|^" + "|^".join(PRINTED),
         _FIRST,
         _LAST,

@@ -354,6 +354,11 @@ PROGRAMS = [
     "fatal: not a git repository",
     "oom-kill event",
     "BUILD FAILED",
+    "load.py: error: the following arguments are required: --day",
+    'psql:load.sql:7: ERROR:  relation "orders" does not exist',
+    "FATA[0009] schema 7 is not compatible with schema 6",
+    "fail: Ledger.Worker[0]",
+    "Mar  1 10:00:00 nm7 systemd[1]: orders.service: Main process exited, code=killed, status=9/KILL",
 ]
 LEVELED = [
     "ERROR month 2026-02 is closed",
@@ -381,6 +386,16 @@ def test_a_record_without_a_moment_has_its_own_level(words: str, above: str) -> 
     for fine in ("info", "INFO"):
         calm = re.sub(r"ERROR|FATAL|CRITICAL|fatal|error|eror|\b50\b|\b3\b", fine, words).replace(f":{fine},", ":30,")
         assert diagnosed({"job.log": f"{above}{calm}\n"}).outcome is DiagnosisOutcome.FINE, calm
+
+
+@pytest.mark.parametrize("around", ["\t{}\t", " {}: ", " {} ", " | {} | ", " [{}] "])
+def test_a_level_in_small_letters_stands_behind_the_moment(around: str) -> None:
+    def log(level: str) -> dict[str, str]:
+        levels = ("info", level, "info")
+        return {"job.log": "".join(f"2026-03-01T10:00:00.123Z{around.format(each)}no error\n" for each in levels)}
+
+    assert diagnosed(log("error")).outcome is DiagnosisOutcome.UNKNOWN
+    assert diagnosed(log("warn")).outcome is DiagnosisOutcome.FINE
 
 
 CALM = [
