@@ -36,7 +36,7 @@ SMALLEST_PART = 64 << 20
 _LONGEST_LINE = 64 << 20
 # In bytes: what tells whether it is text.
 _BEGINNING = 4096
-# No byte of a text; in one of so many of them a few may stand all the same.
+# Bytes that a text lacks; one in so many may be such a byte all the same.
 _OF_NO_TEXT, _SOME = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]"), 20
 # By the first bytes of a file, not by its name.
 _PACKED: tuple[tuple[bytes, Callable[[Path], io.BufferedIOBase]], ...] = (
@@ -155,7 +155,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def _texts(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the blocks of a text without zeros, with which a log begins that was emptied while it was written.
 
-    Raises InvalidInput: when it is no text.
+    Raises InvalidInput: when it is not text.
     """
     empty, begun = True, False
     for each in blocks:
