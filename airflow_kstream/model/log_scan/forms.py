@@ -31,7 +31,7 @@ _DEPTH = 4
 _ISO = r"\d{4}-\d\d-\d\d[T ,]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 _STRICT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SYSLOG = rf"(?:<\d+>)?(?:1 )?(?:{_STRICT}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d)"
-# Begins a line of a form that is told once what stands around it is gone: JSON, glog, kubectl, and a shell's echo.
+# Begins a line whose form shows once what stands around it is gone: JSON, glog, kubectl, and a shell's echo.
 _NESTED = r"\{ ?\"[\w@]|[IWEF](?:\d{4})?\d{4} \d\d:\d\d:\d\d\.\d|\[pod/|\++ [\w./\[]"
 _PRINTED = "|".join((r"Exception in thread \"|Traceback \(most recent", *PRINTED))
 # What belongs to the record above it, or is one without a head.

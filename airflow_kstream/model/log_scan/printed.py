@@ -41,6 +41,10 @@ PRINTED = (
     r"(?:Job|Task|Build|Step|Query|Load|Command) failed\b",
     r"BUILD FAILED",
     *(rf"[\w./+:-]+: {word}: " for word in ("error", "ERROR", "fatal", "FATAL", "fatal error")),
+    # java.util.logging's level in German, in French and Spanish, in Japanese.
+    "SCHWERWIEGEND: ",
+    "GRAVE: ",
+    "重大: ",
     # logrus on a terminal, with the seconds since its start.
     r"ERRO\[[0-9]",
     r"FATA\[[0-9]",

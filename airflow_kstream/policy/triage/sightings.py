@@ -13,7 +13,7 @@ from airflow_kstream.model.logs.signature import Catalogue, Signature, Signature
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.policy.triage.sources import WrittenSection
 
-# Tasks are tried four times (spark.task.maxFailures), counted from 0. A lost executor is told by its own line, too.
+# Tasks are tried four times (spark.task.maxFailures), counted from 0. A lost executor has a line of its own, too.
 _TRIED_AGAIN = re.compile(r"\bWARN .{0,80}TaskSetManager.{0,20}Lost task [0-9]+\.[0-2] (?!.*ExecutorLost)")
 
 

@@ -358,6 +358,8 @@ PROGRAMS = [
     'psql:load.sql:7: ERROR:  relation "orders" does not exist',
     "FATA[0009] schema 7 is not compatible with schema 6",
     "fail: Ledger.Worker[0]",
+    "SCHWERWIEGEND: der Monat ist abgeschlossen",
+    "GRAVE: le mois est clos",
     "Mar  1 10:00:00 nm7 systemd[1]: orders.service: Main process exited, code=killed, status=9/KILL",
 ]
 LEVELED = [
