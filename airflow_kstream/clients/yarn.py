@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_kstream.clients.server_conf import served_conf
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.yarn_failover import ActiveResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo, NoSuchPage
@@ -73,6 +74,7 @@ class ResourceManager:
     ) -> None:
         self._servers = ActiveResourceManager(addresses, identity, tls)
         self._identity = identity
+        self._tls = tls
         self._make_rpc = rpc
         self._made_rpc: ResourceManagerRpc | None = None
         self._told_no_limits = False
@@ -148,6 +150,23 @@ class ResourceManager:
     def queues(self) -> Queues:
         """Return the queues of the scheduler. Raises Unavailable: also when its page is another version's."""
         return self._call("read the queues", "GET", "/ws/v1/cluster/scheduler", Queues.from_json)
+
+    def queue_rights(self) -> Mapping[str, bool]:
+        """Return for each queue whether our user may submit to it. Raises as `ResourceManagerRpc`.
+
+        REST tells that to a queue's administrators alone, also of themselves (RMWebServices.checkUserAccessToQueue).
+        """
+        return self._rpc.queue_rights()
+
+    def queue_of(self, application_id: str) -> str:
+        """Return the queue in which it was placed: its path, or its last word."""
+        path = f"/ws/v1/cluster/apps/{application_id}"
+        return self._call(f"read the queue of {application_id}", "GET", path, lambda body: str(body["app"]["queue"]))
+
+    def checks_rights(self) -> bool:
+        """Return whether it says that it holds ACLs against a submission. Raises as `served_conf`."""
+        conf = served_conf(self.active(), self._identity, self._tls).conf
+        return (conf.get("yarn.acl.enable") or "").lower() == "true"
 
     def application(self, application_id: str) -> Application:
         path = f"/ws/v1/cluster/apps/{application_id}"

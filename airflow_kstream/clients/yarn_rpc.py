@@ -8,18 +8,21 @@ Field numbers are those of applicationclient_protocol.proto, yarn_protos.proto a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import protections
-from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.formats.protobuf import Message, encode
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.formats.protobuf import Malformed, Message, encode
 from airflow_kstream.model.kerberos.identity import Identity
 
 _PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 _GRACEFUL_SHUTDOWN = 2
+# QueueUserACLInfoProto: SUBMIT_APPLICATIONS, ADMINISTER_QUEUE or both; left out where the user has neither.
+_ITS_ACLS = 2
 _APPLICATION = re.compile(r"application_(\d+)_(\d+)", re.ASCII)
 _CONTAINER = re.compile(r"container_(?:e(\d+)_)?(\d+)_(\d+)_(\d+)_(\d+)", re.ASCII)
 # ContainerId: the number of restarts of the ResourceManager stands above the container's own.
@@ -65,6 +68,22 @@ class ResourceManagerRpc:
         """Let the container's NodeManager send it SIGTERM."""
         request = encode({1: _container(container_id), 2: _GRACEFUL_SHUTDOWN})
         self._call(f"send SIGTERM to {container_id}", "signalToContainer", request)
+
+    def queue_rights(self) -> Mapping[str, bool]:
+        """Return for each queue whether our user may submit to it. Hadoop 3.3 names its path, 3.2 its last word.
+
+        To administer it is enough (RMAppManager). ACLs that are switched off are told as if they counted.
+        """
+        tried = "ask which queues take our applications"
+        answer = self._call(tried, "getQueueUserAcls", encode({}))
+        rights: dict[str, bool] = {}
+        try:
+            for queue in answer.messages(1):
+                name = queue.text(1)
+                rights[name] = rights.get(name, False) or _ITS_ACLS in queue
+        except Malformed as error:
+            raise Unavailable(f"its answer makes no sense ({error})", tried=tried, server=self.servers) from error
+        return rights
 
     def close(self) -> None:
         self._server.close()

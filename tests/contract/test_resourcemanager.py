@@ -10,6 +10,7 @@ from getpass import getuser
 from pathlib import Path
 
 import pytest
+import requests
 
 from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.http import kerberos_session
@@ -31,6 +32,7 @@ from tests.live.sleepers import sleeping
 from tests.live.streams import await_that, rate_stream
 from tests.live.token_makers import access_as, fetch, held, identity
 
+EVERYBODY = "<name>yarn.scheduler.capacity.root.acl_submit_applications</name><value>*</value>"
 QUEUE = "yarn.scheduler.capacity.root.default.state"
 ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
 PATIENCE = timedelta(seconds=60)
@@ -212,7 +214,7 @@ def test_a_queue_tells_its_state_and_how_much_it_grants(session: ClusterSession)
 @contextmanager
 def stopped_queue(minicluster: Minicluster) -> Iterator[None]:
     """Stop the cluster's only queue, which then takes no application."""
-    file = read_site(minicluster.root).folders.daemon_conf / "capacity-scheduler.xml"
+    file = queues_file(minicluster)
     before = file.read_text()
     try:
         refresh(minicluster, file, with_state(before, "STOPPED"))
@@ -221,6 +223,24 @@ def stopped_queue(minicluster: Minicluster) -> Iterator[None]:
         # A queue whose state is not configured any longer stays as it is.
         refresh(minicluster, file, with_state(before, "RUNNING"))
         file.write_text(before)
+
+
+@contextmanager
+def closed_queues(minicluster: Minicluster) -> Iterator[None]:
+    """Take the right to submit from everybody."""
+    file = queues_file(minicluster)
+    before = file.read_text()
+    closed = before.replace(EVERYBODY, EVERYBODY.replace("*", " "))
+    assert closed != before
+    try:
+        refresh(minicluster, file, closed)
+        yield
+    finally:
+        refresh(minicluster, file, before)
+
+
+def queues_file(minicluster: Minicluster) -> Path:
+    return read_site(minicluster.root).folders.daemon_conf / "capacity-scheduler.xml"
 
 
 def with_state(conf: str, state: str) -> str:
@@ -242,6 +262,40 @@ def test_a_queue_that_was_stopped_is_draining_while_something_runs_in_it(
             assert [queue.state for queue in session.yarn.queues().queues] == ["DRAINING"]
             assert session.yarn.application(app).alive
         await_that(lambda: session.yarn.queues().queues[0].state == "RUNNING", "the queue runs again", 60)
+
+
+def test_who_lost_the_right_to_a_queue_knows_it_before_submitting(
+    minicluster: Minicluster, session: ClusterSession
+) -> None:
+    assert session.yarn.checks_rights()
+    gateway = replace(session, identity=replace(identity(minicluster, "gateway"), do_as=getuser()))
+    with (
+        sleeping(session, "placed-in") as app,
+        access_as(minicluster, "supervisor") as other,
+        closing(ResourceManagerRpc(rpc_conf(session.cluster), gateway.identity)) as impersonated,
+    ):
+        assert session.yarn.queue_of(app) in {"default", "root.default"}
+        everywhere, nowhere = ({"root": may, "root.default": may} for may in (True, False))
+        assert session.yarn.queue_rights() == impersonated.queue_rights() == everywhere
+        with closed_queues(minicluster):
+            assert session.yarn.queue_rights() == impersonated.queue_rights() == nowhere
+            assert other.yarn.queue_rights() == everywhere, "it administers them"
+            with pytest.raises(requests.HTTPError, match="400"), sleeping(session, "kept-out"):
+                pass
+        assert session.yarn.queue_rights() == everywhere
+
+
+def test_rest_tells_rights_to_those_alone_who_administer_the_queue(
+    minicluster: Minicluster, session: ClusterSession
+) -> None:
+    """So a stream's own user can't ask it, not even of itself."""
+    path = f"/ws/v1/cluster/queues/default/access?queue-acl-type=SUBMIT_APPLICATIONS&user={getuser()}"
+    answers = []
+    for name in ("streamer", "supervisor"):
+        with closing(kerberos_session(identity(minicluster, name), session.cluster.tls)) as http:
+            answer = http.get(session.yarn.active() + path, headers={"Accept": "application/json"}, timeout=60)
+            answers.append((answer.status_code, answer.json().get("allowed")))
+    assert answers == [(403, None), (200, True)]
 
 
 def test_a_restarted_resourcemanager_counts_a_running_application_as_accepted_first(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -281,15 +281,19 @@ class SimYarn:
 
     `at_request` is told each question, and what it is about, before the answer: it can raise, or let something happen
     meanwhile. Its clock is ahead of everybody else's by `skew`. `unstoppable` is why nobody can stop applications.
+    It places what is submitted in `places_in`, whatever that asks for, and its user may submit where `rights` say so.
     """
 
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
     whoami: str | None = "streamer"
     unstoppable: str = ""
+    places_in: str = "root.default"
     scheduler: Queues = field(
         default_factory=lambda: Queues((Queue("root.default", "RUNNING", Size(8192), Size(4096)),), True)
     )
+    rights: dict[str, bool] = field(default_factory=lambda: {"root": True, "root.default": True})
+    acls: bool = True
     at_request: Callable[[str, str], object] = lambda request, about: None
     skew: timedelta = timedelta()
 
@@ -329,6 +333,18 @@ class SimYarn:
     def queues(self) -> Queues:
         self.at_request("queues", "")
         return self.scheduler
+
+    def queue_rights(self) -> Mapping[str, bool]:
+        self.at_request("queue_rights", "")
+        return self.rights
+
+    def queue_of(self, application_id: str) -> str:
+        self.at_request("queue_of", application_id)
+        return self.places_in
+
+    def checks_rights(self) -> bool:
+        self.at_request("checks_rights", "")
+        return self.acls
 
     def application(self, application_id: str) -> Application:
         if application_id not in self.apps:

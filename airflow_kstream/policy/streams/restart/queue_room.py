@@ -1,10 +1,16 @@
-"""Whether a queue would take the next generation and could ever run it. One that is merely full is not an obstacle."""
+"""Whether a queue would take the next generation and could ever run it. One that is merely full is not an obstacle.
+
+Whether its ACL lets the stream's user submit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
 from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
+
+# CapacityScheduler's rules take it for no choice at all.
+_LEFT_TO_RULES = "default"
 
 
 def queue_obstacle(queues: Queues, needs: Needs) -> str:
@@ -19,6 +25,30 @@ def queue_obstacle(queues: Queues, needs: Needs) -> str:
             known = ", ".join(sorted(queue.path for queue in queues.queues)) or "none"
             return f"there is no queue {needs.queue}; there are {known}"
     return ""
+
+
+def refusing_queue(rights: Mapping[str, bool], needs: Needs, asked: str, placed: str) -> str:
+    """Return the queue that the next generation is bound for and whose ACL keeps its user out; empty if there is none.
+
+    `rights` says of each queue whether the user may submit to it. Placement rules may put an application elsewhere than
+    where it asks to go. The running one shows whether they do: it `asked` for a queue, and was `placed` in one. Where
+    these differ nothing is known, nor where the next one leaves the choice to the rules and the running one did not.
+    """
+    bound = _meant(rights, needs.queue)
+    running = _meant(rights, placed)
+    obeyed = bool(running) and running == _meant(rights, asked)
+    chosen = needs.declared and _last_word(bound) != _LEFT_TO_RULES
+    return bound if not rights.get(bound, True) and obeyed and (bound == running or chosen) else ""
+
+
+def _meant(rights: Mapping[str, bool], name: str) -> str:
+    """Return the queue that a submission to this name means; empty if none or several end with it."""
+    found = [queue for queue in rights if name in {queue, _last_word(queue)}]
+    return found[0] if len(found) == 1 else ""
+
+
+def _last_word(queue: str) -> str:
+    return queue.rpartition(".")[2]
 
 
 def _obstacles(queue: Queue, needs: Needs) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _errors(run: StreamRun, observation: Observation, *, needs_all: bool) -> Ite
     except KstreamError as error:
         yield error
     if needs_all:
-        yield from obstacles(to_be_submitted(run, observation))
+        yield from obstacles(to_be_submitted(run, observation), observation)
 
 
 def _parts(plan: Submission) -> Iterator[tuple[str, Origin]]:

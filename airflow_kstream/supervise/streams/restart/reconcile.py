@@ -394,7 +394,7 @@ class Reconciler:
             raise Conflict(step.obstacle, tried=f"restart {self.spec.name}")
         check_ownership_before_stop(self.subject, observation, step)
         if step.preflight:
-            preflight(to_be_submitted(self.subject, observation))
+            preflight(to_be_submitted(self.subject, observation), observation)
         elif (
             observation.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in observation.files
         ):

@@ -48,37 +48,38 @@ from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedA
 from airflow_kstream.supervise.streams.look.observe import confirm_absence
 from airflow_kstream.supervise.streams.look.renewals import keep_tokens
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
-from airflow_kstream.supervise.streams.restart.successor import require_successors_needs
+from airflow_kstream.supervise.streams.restart.successor import require_right_to_submit, require_successors_needs
 from airflow_kstream.supervise.tickets.keytab_probe import explained
 
 
-def preflight(run: StreamRun) -> None:
+def preflight(run: StreamRun, observation: Observation | None = None) -> None:
     """Check that the next generation can start, without changing anything; raise the first obstacle.
 
     This host can submit it, its secrets and a ticket can be obtained, both servers accept the stream's identity, its
     queue takes it, its files and checkpoints are within its rights, and HDFS can grant a claim to it alone.
     """
-    for check in _checks(run):
+    for check in _checks(run, observation):
         check()
     run.folder.require_exclusive_claims()
 
 
-def obstacles(run: StreamRun) -> Iterator[KstreamError]:
+def obstacles(run: StreamRun, observation: Observation | None = None) -> Iterator[KstreamError]:
     """Yield each obstacle that `preflight` would find without writing; one that is Unavailable is not proven."""
-    for check in _checks(run):
+    for check in _checks(run, observation):
         try:
             check()
         except KstreamError as error:
             yield error
 
 
-def _checks(run: StreamRun) -> tuple[Callable[[], object], ...]:
+def _checks(run: StreamRun, observation: Observation | None) -> tuple[Callable[[], object], ...]:
     return (
         lambda: _with_secrets(run, require_client(run)),
         lambda: run.engine.preflight(run.cluster, run.spec),
         lambda: _log_in(run.session.identity),
         run.session.yarn.active,
         lambda: require_successors_needs(run),
+        lambda: require_right_to_submit(run, observation) if observation else None,
     )
 
 
@@ -170,7 +171,7 @@ class Submitter:
             raise Conflict("its desired state is running again", tried=f"stop {self.subject.spec.name}")
         subject, step = self._subject_of(observation, step)
         if not observation.current:
-            preflight(subject)
+            preflight(subject, observation)
         with prepared(subject) as ready:
             if orders_changed(self.subject, observation) or self.subject.folder.repeat_former(observation.desired):
                 return
@@ -226,7 +227,7 @@ class Submitter:
             return self.subject, step
         try:
             former = to_be_submitted(self.subject, observation)
-            preflight(former)
+            preflight(former, observation)
         except (Conflict, InvalidInput, NotFound, Denied) as error:
             why = f"{step.why}; but that can't be done ({error.without_advice}), so the declared one is tried again"
             self.story.tell_once(f"submit: {why}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.contract import newest_claim
-from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.versioned import UnknownSpec
+from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, refusing_queue
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -34,6 +36,35 @@ def require_successors_needs(run: StreamRun) -> None:
     for checkpoint in run.spec.checkpoints:
         if is_watchable(checkpoint, run.cluster):
             _require_checkpoint(run.session, plain_path(checkpoint), run.spec.name)
+
+
+def require_right_to_submit(run: StreamRun, observation: Observation) -> None:
+    """Check that the queue's ACL lets the stream's user submit what follows the running generation.
+
+    What can't be asked is no obstacle, nor is an answer that YARN may not hold to: its ACLs are switched off, or its
+    placement rules choose the queue. Nothing is asked where nothing runs: a refusal by YARN costs nothing then.
+
+    Raises Denied: when it does not.
+    """
+    claim, app = observation.claim, observation.current
+    if not (claim and app and app.alive) or isinstance(claim.spec, UnknownSpec):
+        return
+    session = run.session
+    try:
+        needs, asked = (run.engine.needs(run.cluster, spec) for spec in (run.spec, claim.spec))
+        queue = refusing_queue(session.yarn.queue_rights(), needs, asked.queue, session.yarn.queue_of(app.id))
+        if not queue or not session.yarn.checks_rights():
+            return
+        user, server = session.identity.do_as or session.yarn.user() or session.identity, session.yarn.active()
+    except KstreamError:
+        return
+    why = (
+        f"user {user} may not submit to queue {queue}: it has neither SUBMIT_APPLICATIONS nor ADMINISTER_QUEUE there. "
+        f"An administrator of YARN gives it (acl_submit_applications of the queue, `yarn rmadmin -refreshQueues`), and "
+        f"the restart then follows by itself"
+    )
+    tried = f"make sure that its queue takes the next generation of {run.spec.name}"
+    raise Denied(why, tried=tried, server=server, principal=str(session.identity))
 
 
 def _require_queue(session: ClusterSession, needs: Needs, name: str) -> None:

@@ -14,12 +14,23 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, RestartAborted, Unavailable
+from airflow_kstream.model.errors import (
+    CredentialError,
+    Denied,
+    InvalidInput,
+    KstreamError,
+    NotFound,
+    RestartAborted,
+    Unavailable,
+)
 from airflow_kstream.model.streams.contract import blocked_marker
 from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.submission import SparkDefaults
-from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle
+from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, refusing_queue
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.restart.dry_run import blocked
 from tests.simulated.life import SPEC, Life
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC
 
@@ -123,6 +134,46 @@ def test_a_name_that_two_queues_end_with_tells_nothing() -> None:
     assert "is STOPPED" in queue_obstacle(stopped, replace(NEEDS, queue="root.streams"))
 
 
+STREAMS, DEFAULT = Needs("streams", declared=True), Needs("default", declared=False)
+SHUT = {"root": False, "root.streams": False, "root.default": False, "root.open": True}
+
+
+@pytest.mark.parametrize(
+    ("needs", "asked", "placed", "refuses"),
+    [
+        (STREAMS, "streams", "root.streams", "root.streams"),
+        (STREAMS, "root.streams", "streams", "root.streams"),
+        (replace(STREAMS, queue="open"), "open", "open", ""),
+        (replace(STREAMS, queue="root.new"), "streams", "streams", ""),
+        # A queue that was declared since: rules left the last choice alone.
+        (STREAMS, "open", "root.open", "root.streams"),
+        (STREAMS, "default", "root.default", "root.streams"),
+        # Rules chose another queue than the one that was asked for, and will do so again.
+        (STREAMS, "streams", "root.open", ""),
+        (STREAMS, "streams", "root.users.ada", ""),
+        (STREAMS, "streams", "", ""),
+        (DEFAULT, "default", "root.users.ada", ""),
+        # The choice is left to them from now on.
+        (DEFAULT, "streams", "root.streams", ""),
+        (replace(DEFAULT, declared=True), "streams", "root.streams", ""),
+        # They have chosen none so far.
+        (DEFAULT, "default", "root.default", "root.default"),
+    ],
+)
+def test_a_queue_refuses_whom_its_acl_keeps_out_if_no_rule_chooses_another(
+    needs: Needs, asked: str, placed: str, refuses: str
+) -> None:
+    assert refusing_queue(SHUT, needs, asked, placed) == refuses
+
+
+def test_a_queue_of_hadoop_3_2_has_its_last_word_for_a_name() -> None:
+    assert refusing_queue({"root": True, "streams": False}, STREAMS, "streams", "streams") == "streams"
+
+
+def test_two_queues_that_end_with_a_name_refuse_nobody() -> None:
+    assert refusing_queue(SHUT | {"root.a.streams": False}, STREAMS, "streams", "root.streams") == ""
+
+
 def needs_of(deploy: Deploy, conf: dict[str, str], application: str = "/jobs/orders.py") -> Needs:
     spec = replace(TICKET_SPEC, deploy=deploy, application=application)
     return spark_needs(spec, layered_setting(conf, default=lambda key: ""), None, "hdfs://prod")
@@ -214,6 +265,10 @@ def drained(life: Life) -> None:
     life.yarn.scheduler = Queues((Queue("root.default", "DRAINING"),), complete=True)
 
 
+def without_its_right(life: Life) -> None:
+    life.yarn.rights = {"root": False, "root.default": False}
+
+
 def without_its_jar(life: Life) -> None:
     life.engine.files = ("hdfs:///jobs/gone.jar",)
 
@@ -236,6 +291,11 @@ def with_a_foreign_owners_record(life: Life) -> None:
     ("trouble", "says"),
     [
         (drained, "queue root.default is DRAINING"),
+        (
+            without_its_right,
+            "make sure that its queue takes the next generation of orders on http://rm:8088 as streamer@EXAMPLE.COM: "
+            "user streamer may not submit to queue root.default",
+        ),
         (without_its_jar, "hdfs:///jobs/gone.jar does not exist"),
         (with_a_secret_jar, "access=r--"),
         (with_a_foreign_checkpoint, "access=rwx"),
@@ -285,6 +345,66 @@ def test_a_scheduler_that_does_not_tell_its_queues_holds_nothing_up(life: Life, 
     life.yarn.at_request = silent
     life.request_restart()
     assert life.reconcile().generation == 2
+
+
+@pytest.mark.parametrize("question", ["queue_rights", "queue_of", "checks_rights"])
+@pytest.mark.parametrize("error", [InvalidInput, Unavailable, Denied, CredentialError])
+def test_a_right_that_nobody_tells_holds_nothing_up(life: Life, question: str, error: type[KstreamError]) -> None:
+    def silent(request: str, about: str) -> None:
+        if request == question:
+            raise error("it does not tell")
+
+    life.begin()
+    without_its_right(life)
+    life.yarn.at_request = silent
+    life.request_restart()
+    assert life.reconcile().generation == 2
+
+
+def test_acls_that_are_switched_off_hold_nothing_up(life: Life) -> None:
+    life.begin()
+    without_its_right(life)
+    life.yarn.acls = False
+    life.request_restart()
+    assert life.reconcile().generation == 2
+
+
+def test_rules_that_place_it_elsewhere_need_no_right_to_what_it_asks_for(life: Life) -> None:
+    life.yarn.places_in, life.yarn.rights = "root.users.streamer", {"root.default": False, "root.users.streamer": True}
+    life.begin()
+    life.request_restart()
+    assert life.reconcile().generation == 2
+
+
+def test_a_restart_that_lacked_its_right_comes_once_it_has_it(life: Life) -> None:
+    life.begin()
+    without_its_right(life)
+    life.request_restart()
+    with pytest.raises(RestartAborted):
+        life.reconcile()
+    life.yarn.rights = {"root.default": True}
+    assert life.reconcile().generation == 2
+
+
+def test_rights_are_asked_before_a_stop_alone(life: Life) -> None:
+    """YARN itself refuses a start, which costs nothing; a look at what is healthy needs no answer."""
+    asked: list[str] = []
+    life.yarn.at_request = lambda request, about: asked.append(request)
+    life.begin()
+    life.reconcile()
+    assert "queue_rights" not in asked
+    life.request_restart()
+    life.reconcile()
+    assert (asked.count("queue_rights"), asked.count("checks_rights")) == (1, 0)
+
+
+def test_a_dry_run_names_the_right_that_a_restart_lacks(life: Life) -> None:
+    life.begin()
+    without_its_right(life)
+    life.request_restart()
+    observation = observe(life.run)
+    (why,) = blocked(life.run, observation, Stop(1, "application_1_0001", "a new jar", preflight=True))
+    assert "user streamer may not submit to queue root.default" in why
 
 
 def test_a_checkpoint_that_is_yet_to_be_made_needs_the_right_to_make_it(life: Life) -> None:
