@@ -54,7 +54,7 @@ def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[
     signatures = {f"airflow_kstream/supervise/triage/signatures/{file.name}" for file in signature_files()}
     examples = {f"airflow_kstream/example_dags/{file.name}" for file in EXAMPLES.glob("*.py")}
     names_and_types = {"airflow_kstream/__init__.pyi", "airflow_kstream/py.typed", "airflow_kstream/dags/factory.py"}
-    assert len(examples) == 7
+    assert len(examples) == 8
     flink = {f"airflow_kstream/jobs/flink/{name}" for name in ("kstream-flink.jar", "kstream/flink/Settings.java")}
     expected = names_and_types | flink | examples | stubs | papers | monitoring | signatures
     assert expected <= set(names)
