@@ -91,6 +91,8 @@ _VALUE = _TEXT | _PLACE.map(SecretRef)
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "plan_ratio": st.floats(0.5, 0.99),
     "jitter_ratio": st.floats(0, 0.49),
+    # One engine's alone.
+    "for_new_taskmanagers": st.just(False),
     "executor_config": st.dictionaries(_WORD, st.none() | _TEXT | st.lists(st.booleans(), max_size=2), max_size=2),
     "environment": st.dictionaries(_words(f"{ascii_uppercase}_"), _VALUE, max_size=3).map(_without_literals),
 }
@@ -180,6 +182,8 @@ _OF_FLINK = _OF_SPEC | {
     "conf": st.dictionaries(_WORD, _TEXT, max_size=3).map(_without_literals),
     "deploy": every_field(FlinkDeploy),
     "kafka": st.just(KafkaPolicy()),
+    "heartbeat": st.builds(replace, every_field(HeartbeatPolicy), on_stall=st.just(OnStall.REPORT)),
+    "restart": st.builds(replace, every_field(RestartPolicy), for_new_taskmanagers=st.booleans()),
     "savepoints": every_field(Savepoints),
     "outputs": st.lists(_SMALL.map("/{}".format), max_size=2).map(tuple),
 }
