@@ -72,7 +72,7 @@ class ResourceManagerRpc:
     def queue_rights(self) -> Mapping[str, bool]:
         """Return for each queue whether our user may submit to it. Hadoop 3.3 names its path, 3.2 its last word.
 
-        To administer it is enough (RMAppManager). ACLs that are switched off are told as if they counted.
+        To administer it is enough (RMAppManager). YARN answers so even where its ACLs are switched off.
         """
         tried = "ask which queues take our applications"
         answer = self._call(tried, "getQueueUserAcls", encode({}))

@@ -290,12 +290,12 @@ def test_rest_tells_rights_to_those_alone_who_administer_the_queue(
 ) -> None:
     """So a stream's own user can't ask it, not even of itself."""
     path = f"/ws/v1/cluster/queues/default/access?queue-acl-type=SUBMIT_APPLICATIONS&user={getuser()}"
-    answers = []
+    statuses = []
     for name in ("streamer", "supervisor"):
         with closing(kerberos_session(identity(minicluster, name), session.cluster.tls)) as http:
             answer = http.get(session.yarn.active() + path, headers={"Accept": "application/json"}, timeout=60)
-            answers.append((answer.status_code, answer.json().get("allowed")))
-    assert answers == [(403, None), (200, True)]
+            statuses.append(answer.status_code)
+    assert statuses == [403, 200]
 
 
 def test_a_restarted_resourcemanager_counts_a_running_application_as_accepted_first(

@@ -9,7 +9,6 @@ from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, Kstream
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.contract import newest_claim
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, refusing_queue
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -41,13 +40,13 @@ def require_successors_needs(run: StreamRun) -> None:
 def require_right_to_submit(run: StreamRun, observation: Observation) -> None:
     """Check that the queue's ACL lets the stream's user submit what follows the running generation.
 
-    What can't be asked is no obstacle, nor is an answer that YARN may not hold to: its ACLs are switched off, or its
-    placement rules choose the queue. Nothing is asked where nothing runs: a refusal by YARN costs nothing then.
+    What can't be asked does not count, and neither does an answer that YARN may not hold to: its ACLs are switched off,
+    or its placement rules choose the queue. Nothing is asked where nothing runs: a refusal by YARN costs nothing then.
 
     Raises Denied: when it does not.
     """
     claim, app = observation.claim, observation.current
-    if not (claim and app and app.alive) or isinstance(claim.spec, UnknownSpec):
+    if not (claim and app and app.alive and isinstance(claim.spec, type(run.spec))):
         return
     session = run.session
     try:
