@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.hdfs_path import path_in
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, job_of
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.observation import Observation
@@ -31,13 +31,14 @@ _CLOSED, _OPEN = "555", "755"
 def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
     """Return where the next generation begins, with the checkpoints of the newest one closed.
 
-    Raises Conflict: as `resume_point`, and when what that names is gone.
+    Raises Conflict: as `resume_point`, and when what that names is gone. Raises Denied: when the checkpoints are not
+    ours to close, and no person said where to begin.
     """
     claim, left = observation.claim, tuple[FlinkCheckpoint, ...]()
     job = job_of(observation.stream, claim) if claim else None
     # What it ran with counts, and not what is declared now.
     if claim and job and isinstance(claim.spec, FlinkStreamSpec):
-        close(session.hdfs, checkpoints_folder(claim.spec, job))
+        _close_dead(session.hdfs, observation, checkpoints_folder(claim.spec, job))
         # What a stranger put there is no state of this job's.
         ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
         left = points_of(session.hdfs, claim.spec, job, ours)
@@ -52,6 +53,16 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
         except InvalidInput as error:
             raise gone(observation, point, error.message) from error
     return point
+
+
+def _close_dead(hdfs: Hdfs, observation: Observation, folder: str) -> None:
+    word = observation.start_word
+    try:
+        close(hdfs, folder)
+    except Denied:
+        # Who says where to begin knows what became of it; its owner alone could close it.
+        if word is None or not (word.fresh or word.path):
+            raise
 
 
 def _require_nothing_left(hdfs: Hdfs, observation: Observation, claim: Claim, job: str) -> None:

@@ -248,6 +248,10 @@ def test_what_may_not_be_closed_is_not_followed(begun: FlinkLife) -> None:
     with pytest.raises(Denied, match="not the owner"):
         again(begun)
     assert len(begun.yarn.apps) == 1
+    left = f"{begun.folder}/chk-1"
+    start_from(begun.life.run, "its owner closed it", path=left)
+    begun.life.begin()
+    assert begun.engine.resumed[-1] == left
 
 
 def test_what_a_stranger_puts_among_the_checkpoints_is_no_state(begun: FlinkLife) -> None:
