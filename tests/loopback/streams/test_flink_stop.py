@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -12,14 +13,20 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
-from airflow_kstream.model.streams.deploy import FlinkDeploy
+from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
 from airflow_kstream.model.streams.flink_contract import resume_file
+from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.resume import ResumePoint
+from airflow_kstream.policy.streams.flink.flink_submission import savepoints_folder
+from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.orders.desired import start_from
-from tests.simulated.flink import FLINK_SPEC, FlinkLife
+from tests.loopback.streams.test_flink_adoption import RECORDED, SETTINGS
+from tests.loopback.streams.test_spark_evidence import Served
+from tests.simulated.flink import FLINK_SPEC, FlinkLife, metadata
 from tests.simulated.life import Life
 from tests.simulated.served import Quiet, served
+from tests.simulated.strange_servers import said, serving
 from tests.simulated.yarn import WEEK
 
 JOB = "0123456789abcdef" * 2
@@ -130,6 +137,23 @@ def test_an_application_that_ends_without_a_savepoint_has_not_stopped(flink: Fli
     assert flink.engine.resumed[-1] == f"{folder}/chk-1"
 
 
+def test_a_stop_looks_where_the_job_was_told_to_save(flink: FlinkLife, port: JobManager) -> None:
+    """Another folder for savepoints may be the very change for which it is stopped."""
+    flink.complete(1)
+    saved = f"/flink/orders/savepoints/{flink.job}/savepoint-2"
+    before, app, job = flink.spec, flink.application.id, flink.job
+
+    def save() -> None:
+        flink.hdfs.write(f"{savepoints_folder(before, job)}/savepoint-2/_metadata", metadata(2))
+        flink.yarn.end(app)
+
+    port.does = save
+    flink.reopen(replace(flink.spec, savepoints=Savepoints(folder="/flink/moved"), deploy=FlinkDeploy()))
+    flink.life.request_restart()
+    assert f"it stopped with savepoint {saved}" in done(flink.life)
+    assert flink.engine.resumed[-1] == saved
+
+
 def adopted(flink: FlinkLife, port: JobManager, job: str | None) -> None:
     """Let the newest generation be a job that somebody else submitted."""
     app = flink.yarn.start(frozenset({"theirs"}))
@@ -164,3 +188,39 @@ def test_a_foreign_job_is_followed_from_the_savepoint_of_its_stop(flink: FlinkLi
     flink.life.request_restart()
     flink.life.reconcile()
     assert flink.engine.resumed[-1] == saved
+
+
+def test_a_freeze_in_a_stop_spares_a_job_whose_checkpoints_may_end_with_it(flink: FlinkLife, port: JobManager) -> None:
+    """It may be lifted right after that was asked."""
+    adopted(flink, port, JOB)
+    step = Stop(2, flink.application.id, "a new jar", preflight=False)
+    with pytest.raises(Conflict, match=r"the cluster is frozen\. It is left running"):
+        FlinkStop(flink.life.run.session, flink.spec, step, lambda: False).run()
+
+
+@pytest.fixture
+def told(life: Life) -> Iterator[FlinkLife]:
+    """A stream whose JobManager answers behind YARN's proxy; its code says that its checkpoints end with it."""
+    with serving({}) as server:
+        life.use(life.hdfs, yarn=Served(life.clock, address=server.address))
+        flink = FlinkLife(life)
+        start_from(life.run, "a new stream", fresh=True)
+        life.begin()
+        settings = copy.deepcopy(RECORDED["1.20.3"][SETTINGS])
+        settings["externalization"]["delete_on_cancellation"] = True
+        page = f"/proxy/{flink.application.id}/jobs/{flink.job}/checkpoints/config"
+        server.script[page] = said(settings)
+        yield flink
+
+
+def test_a_job_whose_code_takes_its_checkpoints_along_is_left_running(told: FlinkLife) -> None:
+    told.complete(1)
+    told.life.request_restart()
+    with pytest.raises(Conflict, match="It is left running"):
+        told.life.reconcile()
+    assert told.application.alive
+
+
+def test_a_job_that_has_nothing_to_lose_is_killed(told: FlinkLife) -> None:
+    told.life.request_restart()
+    assert "it was killed" in done(told.life)

@@ -24,7 +24,7 @@ def resume_point(observation: Observation, left: Sequence[FlinkCheckpoint]) -> R
     if word and word.path:
         return ResumePoint(word.path, word.number, drops_unmapped=drops)
     if newest := max(left, key=lambda point: point.number, default=None):
-        return ResumePoint(newest.path or "", newest.number, observation.generation, drops)
+        return ResumePoint(newest.path or "", newest.number, claim.generation if claim else None, drops)
     begun = claim.start.resume if claim else None
     if begun is None:
         raise Conflict(_unknown(observation), tried=f"find where {observation.stream.name} goes on")
@@ -37,6 +37,15 @@ def gone(observation: Observation, point: ResumePoint, why: str) -> Conflict:
     return Conflict(
         f"{point} is where {name} goes on, and {why}: nothing is started from nothing. Restore it, or say where it "
         f"starts: {_ways_out(name)}",
+        tried=f"find where {name} goes on",
+    )
+
+
+def undecided(observation: Observation, why: str) -> Conflict:
+    """Return the refusal to go back to an older state than the last generation may have left."""
+    name = observation.stream.name
+    return Conflict(
+        f"{why}. Nothing goes back to an older state by itself; say where it starts: {_ways_out(name)}",
         tried=f"find where {name} goes on",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from airflow_kstream.clients.flink_pages import FlinkPages
@@ -15,12 +16,12 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
 from airflow_kstream.model.streams.flink_contract import StopState, read_resume, resume_file
 from airflow_kstream.model.streams.flink_job import job_of
-from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.flink_submission import savepoints_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.flink.resume_points import newest_savepoint
+from airflow_kstream.supervise.streams.flink.resume_points import checkpoints_of, newest_savepoint
 from airflow_kstream.supervise.streams.folder.engine import StopResult
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
@@ -49,10 +50,13 @@ class FlinkStop:
         job = job_of(self._stream, claim)
         if job is None:
             raise self._left("the claim does not tell the job")
-        survives = claim.submitted_by_us or self._checkpoints_survive(job)
+        survives = self._survives(claim, job)
         why: list[str] = []
         for means in (self._by_marker, self._by_port):
             if not self.may_go_on():
+                if not survives:
+                    # Who called asks again, and would kill it if that has changed.
+                    raise self._left("; ".join((*why, "the cluster is frozen")))
                 return None
             try:
                 if ended := means(job):
@@ -74,16 +78,31 @@ class FlinkStop:
     def _stream(self) -> StreamId:
         return StreamId(self.spec.name, self.session.cluster.state_dir)
 
+    @cached_property
+    def _ran_with(self) -> FlinkStreamSpec:
+        """The spec that it was submitted with, and not the one declared now."""
+        spec = self._folder.claim_of(self.step.generation).spec
+        return spec if isinstance(spec, FlinkStreamSpec) else self.spec
+
     @property
     def _folder(self) -> StreamFolder:
         return StreamFolder(self.session, self._stream)
 
-    def _checkpoints_survive(self, job: str) -> bool:
+    def _survives(self, claim: Claim, job: str) -> bool:
+        """Return whether a kill loses no checkpoint. A job of ours keeps them by its settings, unless its code says
+        otherwise."""
+        told = self._checkpoints_survive(job)
+        if not claim.submitted_by_us:
+            return told is True
+        return told is not False or not checkpoints_of(self.session.hdfs, self._ran_with, job)
+
+    def _checkpoints_survive(self, job: str) -> bool | None:
+        """Return whether the JobManager says that its job's checkpoints outlive it, None if it says nothing."""
         try:
             with closing(self._pages()) as pages:
                 return pages.checkpointing(job).survives
         except KstreamError:
-            return False
+            return None
 
     def _by_marker(self, job: str) -> Application | None:
         """Wait for the jar in the JobManager, which obeys the marker that already stands there."""
@@ -111,7 +130,7 @@ class FlinkStop:
         app = self.session.yarn.application(self.step.application)
         if not app.alive:
             return app
-        if not self.spec.deploy.rest_ports or not app.leader:
+        if not self._ran_with.deploy.rest_ports or not app.leader:
             return None
         if self._answer() is StopState.ASKED:
             raise Unavailable("a savepoint is still being made for its marker", tried=f"stop {app.id}")
@@ -119,9 +138,9 @@ class FlinkStop:
         return until(self._gone, self.spec.watch.look_every, self.spec.stop.marker_grace)
 
     def _terms(self, job: str) -> Iterator[tuple[str, object]]:
-        yield "targetDirectory", self.session.cluster.default_fs.rstrip("/") + savepoints_folder(self.spec, job)
+        yield "targetDirectory", self.session.cluster.default_fs.rstrip("/") + savepoints_folder(self._ran_with, job)
         yield "drain", False
-        yield "formatType", self.spec.savepoints.format.name
+        yield "formatType", self._ran_with.savepoints.format.name
         # The job's own, so that it is begun once, however often it is sent.
         yield "triggerId", job
 
@@ -131,7 +150,7 @@ class FlinkStop:
 
     def _ended(self, job: str, app: Application) -> StopResult:
         """Say what ended it. That it left a savepoint, after which nothing of it writes, is marked for everybody."""
-        made = newest_savepoint(self.session.hdfs, self.spec, job, {self.session.state.user, app.user})
+        made = newest_savepoint(self.session.hdfs, self._ran_with, job, {self.session.state.user, app.user})
         if made is None or not app.succeeded:
             return StopResult(app, "it ended by itself")
         self._folder.mark(stopped_marker(self.step.generation))

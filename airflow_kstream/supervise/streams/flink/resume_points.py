@@ -9,13 +9,14 @@ from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.hdfs_path import path_in
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, job_of
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.flink_submission import checkpoints_folder, savepoints_folder
-from airflow_kstream.policy.streams.flink.resume import gone, resume_point
+from airflow_kstream.policy.streams.flink.resume import gone, resume_point, undecided
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
 METADATA = "_metadata"
@@ -30,17 +31,20 @@ _CLOSED, _OPEN = "555", "755"
 def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
     """Return where the next generation begins, with the checkpoints of the newest one closed.
 
-    Raises Conflict: as `resume_point`, and when what that names is gone.
+    Raises Conflict: as `resume_point`, and when what that names is gone. Raises Denied: when the checkpoints are not
+    ours to close, and no person said where to begin.
     """
     claim, left = observation.claim, tuple[FlinkCheckpoint, ...]()
     job = job_of(observation.stream, claim) if claim else None
     # What it ran with counts, and not what is declared now.
     if claim and job and isinstance(claim.spec, FlinkStreamSpec):
-        close(session.hdfs, checkpoints_folder(claim.spec, job))
+        _close_dead(session.hdfs, observation, checkpoints_folder(claim.spec, job))
         # What a stranger put there is no state of this job's.
         ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
         left = points_of(session.hdfs, claim.spec, job, ours)
     point = resume_point(observation, left)
+    if claim and job and not left and observation.start_word is None:
+        _require_nothing_left(session.hdfs, observation, claim, job)
     if not point.fresh:
         try:
             number(session.hdfs, point.path)
@@ -49,6 +53,27 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
         except InvalidInput as error:
             raise gone(observation, point, error.message) from error
     return point
+
+
+def _close_dead(hdfs: Hdfs, observation: Observation, folder: str) -> None:
+    word = observation.start_word
+    try:
+        close(hdfs, folder)
+    except Denied:
+        # Who says where to begin knows what became of it; its owner alone could close it.
+        if word is None or not (word.fresh or word.path):
+            raise
+
+
+def _require_nothing_left(hdfs: Hdfs, observation: Observation, claim: Claim, job: str) -> None:
+    """Check that a generation which left nothing of ours left nothing at all: its successor would go back to where it
+    began. Raises Conflict: when that is not so, or can't be told."""
+    if not isinstance(claim.spec, FlinkStreamSpec):
+        raise undecided(observation, f"where generation {claim.generation} was left can't be told: {claim.doubt}")
+    if others := points_of(hdfs, claim.spec, job):
+        newest = max(others, key=lambda point: point.number)
+        why = "which the user of no known application of this stream owns"
+        raise undecided(observation, f"generation {claim.generation} left {newest.path}, {why}")
 
 
 def read_point(session: ClusterSession, path: str) -> ResumePoint:
@@ -77,8 +102,10 @@ def close(hdfs: Hdfs, folder: str) -> None:
                 hdfs.change_mode(f"{folder}/{name}", _CLOSED)
 
 
-def points_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
-    """Return the complete checkpoints and savepoints of a job that one of these users owns."""
+def points_of(
+    hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str] | None = None
+) -> tuple[FlinkCheckpoint, ...]:
+    """Return the complete checkpoints and savepoints of a job that one of these users owns; by default, anybody."""
     return (*checkpoints_of(hdfs, spec, job, owners), *savepoints_of(hdfs, spec, job, owners))
 
 
@@ -87,19 +114,23 @@ def newest_savepoint(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collec
     return max(savepoints_of(hdfs, spec, job, owners), key=lambda point: point.number, default=None)
 
 
-def checkpoints_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
+def checkpoints_of(
+    hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str] | None = None
+) -> tuple[FlinkCheckpoint, ...]:
     """Return the complete checkpoints of a job."""
     folder, found = checkpoints_folder(spec, job), list[FlinkCheckpoint]()
     for each, name in _checkpoints(hdfs, folder).items():
         # Those that are made, and those that are removed as we look, have none.
         with suppress(NotFound):
             file = hdfs.status(f"{folder}/{name}/{METADATA}")
-            if file.length and file.owner in owners:
+            if file.length and (owners is None or file.owner in owners):
                 found.append(FlinkCheckpoint(each, file.modified, f"{folder}/{name}", is_savepoint=False))
     return tuple(found)
 
 
-def savepoints_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str]) -> tuple[FlinkCheckpoint, ...]:
+def savepoints_of(
+    hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collection[str] | None = None
+) -> tuple[FlinkCheckpoint, ...]:
     """Return the complete savepoints of a job, in the folder that it alone has."""
     folder, found = savepoints_folder(spec, job), list[FlinkCheckpoint]()
     for entry in hdfs.list(folder):
@@ -107,7 +138,7 @@ def savepoints_of(hdfs: Hdfs, spec: FlinkStreamSpec, job: str, owners: Collectio
         with suppress(NotFound, InvalidInput):
             path = f"{folder}/{entry.name}"
             file = hdfs.status(f"{path}/{METADATA}")
-            if file.owner in owners:
+            if owners is None or file.owner in owners:
                 found.append(FlinkCheckpoint(number(hdfs, path), file.modified, path, is_savepoint=True))
     return tuple(found)
 

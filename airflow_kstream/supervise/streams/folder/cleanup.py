@@ -27,9 +27,9 @@ def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
     """
     if not run.declared or (observation.claim and observation.claim.foreign):
         return ()
-    deleted = _clean_up_after_the_dead(run, observation)
-    if deleted:
-        # A generation has just ended: only then is there more to delete than before.
+    deleted, ended = _clean_up_after_the_dead(run, observation)
+    if ended:
+        # Only then is there more to delete than before: one that stopped in good order leaves no folder itself.
         deleted += run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
     if observation.generation > CLAIMS_KEPT:
         forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
@@ -59,13 +59,14 @@ def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) 
     folder.forget(name for number, name in numbered if number is not None and number < generation)
 
 
-def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[str, ...]:
+def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[tuple[str, ...], bool]:
+    """Return the deleted folders, and whether an application had ended after which nobody had cleaned up."""
     deleted: list[str] = []
     dead = {cleaned_marker(app.id): app for _, app in observation.applications if not app.alive}
-    for marker, app in dead.items():
-        if marker not in observation.files:
-            folders = run.engine.leftovers(app, run.cluster, run.spec)
-            deleted += [folder for folder in folders if run.session.hdfs.delete(folder, recursive=True)]
-            run.folder.mark(marker)
+    fresh = {marker: app for marker, app in dead.items() if marker not in observation.files}
+    for marker, app in fresh.items():
+        folders = run.engine.leftovers(app, run.cluster, run.spec)
+        deleted += [folder for folder in folders if run.session.hdfs.delete(folder, recursive=True)]
+        run.folder.mark(marker)
     run.folder.forget(name for name in sorted(observation.files) if is_cleaned_marker(name) and name not in dead)
-    return tuple(deleted)
+    return tuple(deleted), bool(fresh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -247,6 +248,10 @@ def test_what_may_not_be_closed_is_not_followed(begun: FlinkLife) -> None:
     with pytest.raises(Denied, match="not the owner"):
         again(begun)
     assert len(begun.yarn.apps) == 1
+    left = f"{begun.folder}/chk-1"
+    start_from(begun.life.run, "its owner closed it", path=left)
+    begun.life.begin()
+    assert begun.engine.resumed[-1] == left
 
 
 def test_what_a_stranger_puts_among_the_checkpoints_is_no_state(begun: FlinkLife) -> None:
@@ -258,6 +263,45 @@ def test_what_a_stranger_puts_among_the_checkpoints_is_no_state(begun: FlinkLife
     begun.die()
     again(begun)
     assert begun.engine.resumed[-1] == left
+
+
+def forgotten(flink: FlinkLife) -> None:
+    """Let YARN forget the stream's applications, as a ResourceManager does that starts without a store."""
+    flink.die()
+    flink.yarn.apps.clear()
+
+
+def test_a_state_of_a_former_user_is_not_skipped_for_an_older_one(begun: FlinkLife) -> None:
+    """The stream runs as another user now, and YARN has forgotten as whom it ran."""
+    begun.complete(1)
+    begun.die()
+    again(begun)
+    begun.complete(2)
+    left = f"{begun.folder}/chk-2"
+    begun.hdfs.owners[f"{left}/_metadata"] = "former"
+    forgotten(begun)
+    with pytest.raises(Conflict, match=f"generation 2 left {left}") as refused:
+        again(begun)
+    assert "--resume PATH" in refused.value.message
+    assert not begun.yarn.apps
+    start_from(begun.life.run, "it is ours", path=left)
+    begun.life.begin()
+    assert begun.engine.resumed[-1] == left
+
+
+def test_a_generation_whose_spec_nobody_can_read_is_not_passed_over(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.die()
+    again(begun)
+    begun.complete(2)
+    file = f"{begun.life.run.id.folder}/gen-000002"
+    claim = json.loads(begun.hdfs.read(file))
+    claim |= {"spec": {"engine": "flink", "of": "a later release"}, "spec_fingerprint": "unknown"}
+    begun.hdfs.write(file, json.dumps(claim), overwrite=True)
+    begun.die()
+    with pytest.raises(Conflict, match="where generation 2 was left can't be told"):
+        again(begun)
+    assert len(begun.yarn.apps) == 2
 
 
 def test_a_watcher_that_may_not_read_a_savepoint_looks_all_the_same(begun: FlinkLife) -> None:

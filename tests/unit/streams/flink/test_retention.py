@@ -80,8 +80,6 @@ def test_closed_folders_go_with_their_savepoints(life: Life) -> None:
     for number in range(1, 5):
         flink.complete(number)
         folders.append(flink.folder)
-        # What a killed application leaves lets its successor's clean-up look for more.
-        flink.hdfs.write(f"/user/streamer/.flink/{flink.application.id}/keytab", "secret")
         life.request_restart()
         life.reconcile()
     there = [folder for folder in folders if f"{folder}/chk-{folders.index(folder) + 1}/_metadata" in flink.hdfs.files]

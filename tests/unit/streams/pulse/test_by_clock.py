@@ -102,6 +102,24 @@ def test_a_stall_that_may_hang_is_examined_and_one_that_reads_is_not() -> None:
     assert Stall.from_json(stall.to_json()) == stall
 
 
+def test_an_hour_without_hdfs_is_no_stall() -> None:
+    """The first look after it finds an old checkpoint, and the next one a new one."""
+    watcher, still = Watcher(), replace(WORKS, moves=False)
+    watcher.beat(seen(31, 30, still))
+    after = watcher.beat(seen(91, 30, still), timedelta(hours=1))
+    assert (after.pulse, watcher.stalls) == (Pulse.SLOW, ())
+    assert watcher.beat(seen(92, 91.5), MINUTE).pulse is Pulse.HEALTHY
+
+
+@pytest.mark.parametrize("known", [{"workers": 0}, {"restarts": 3}])
+def test_a_job_without_processes_or_that_restarts_itself_is_no_hang(known: dict[str, int]) -> None:
+    look = seen(57, 30, replace(WORKS, moves=False, **known))
+    watcher = Watcher()
+    watcher.beat(look)
+    watcher.beat(look, LIMIT)
+    assert watcher.stalls == overlong_batches(POLICY, look) == ()
+
+
 def test_a_stall_that_was_kept_yesterday_is_a_batchs() -> None:
     (stall,) = overlong_batches(POLICY, seen(57, 30, replace(WORKS, moves=False)))
     kept = {name: value for name, value in stall.to_json().items() if name not in {"unit", "overdue"}}
