@@ -111,9 +111,9 @@ def test_an_hour_without_hdfs_is_no_stall() -> None:
     assert watcher.beat(seen(92, 91.5), MINUTE).pulse is Pulse.HEALTHY
 
 
-@pytest.mark.parametrize("known", [{"workers": 0}, {"restarts": 3}])
-def test_a_job_without_processes_or_that_restarts_itself_is_no_hang(known: dict[str, int]) -> None:
-    look = seen(57, 30, replace(WORKS, moves=False, **known))
+@pytest.mark.parametrize("clock", [STARVES, replace(WORKS, restarts=3)])
+def test_a_job_without_processes_or_that_restarts_itself_is_no_hang(clock: Clockwork) -> None:
+    look = seen(57, 30, replace(clock, moves=False))
     watcher = Watcher()
     watcher.beat(look)
     watcher.beat(look, LIMIT)
