@@ -22,6 +22,8 @@ from airflow_kstream.model.streams.flink_job import (
 
 # The interval of a job without checkpoints of its own (JobCheckpointingSettings): Long.MAX_VALUE milliseconds.
 _NEVER = 2**63 - 1
+# Of a Java exception's text: how a deeper cause begins, and how much of one is shown.
+_CAUSE, _LONGEST = "Caused by: ", 300
 
 
 class FlinkPages(ApplicationPages):
@@ -47,6 +49,13 @@ class FlinkPages(ApplicationPages):
         """Return how the job makes checkpoints. Raises NotFound: also when it makes none at all."""
         tried = f"ask whether the checkpoints of job {job} survive it"
         return self.ask(tried, f"/jobs/{job}/checkpoints/config", _checkpointing)
+
+    def savepoint_failure(self, job: str, trigger: str) -> str:
+        """Return why a stop with savepoint failed; empty if it did not, or is still under way.
+
+        Raises NotFound: when no such stop was begun, or its end is older than the JobManager remembers (5 minutes).
+        """
+        return self.ask(f"look at the savepoint of job {job}", f"/jobs/{job}/savepoints/{trigger}", _savepoint_failure)
 
     def conf(self) -> dict[str, str]:
         """Return the JobManager's configuration. It masks what it takes for secrets."""
@@ -114,6 +123,15 @@ def _checkpointing(body: Mapping[str, Any]) -> FlinkCheckpointing:
         int(body["tolerable_failed_checkpoints"]),
         bool(outside["enabled"]) and not outside["delete_on_cancellation"],
     )
+
+
+def _savepoint_failure(body: Mapping[str, Any]) -> str:
+    cause = (body.get("operation") or {}).get("failure-cause")
+    if not cause:
+        return ""
+    # The innermost cause says what a person can mend.
+    first, *lines = str(cause["stack-trace"]).splitlines() or [str(cause["class"])]
+    return [first, *(line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE))][-1][:_LONGEST]
 
 
 def _last_failure(body: Mapping[str, Any]) -> FlinkFailure | None:

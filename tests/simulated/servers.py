@@ -296,6 +296,7 @@ class SimYarn:
     acls: bool = True
     at_request: Callable[[str, str], object] = lambda request, about: None
     skew: timedelta = timedelta()
+    address: str = "http://rm:8088"
 
     def user(self) -> str | None:
         return self.whoami
@@ -356,7 +357,7 @@ class SimYarn:
         self.at_request("confirm_absence", of)
 
     def active(self) -> str:
-        return "http://rm:8088"
+        return self.address
 
     def info(self, address: str) -> ClusterInfo:
         """It has been up since long before every claim."""

@@ -22,7 +22,7 @@ from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.allow import Allow, covers
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, TooEarly, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, TooEarly, Unavailable
 from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials, credentials_file
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import KMS_TOKEN, DelegationToken, Token
@@ -146,7 +146,11 @@ def _driver(session: ClusterSession, application: str) -> tuple[str, int]:
     tried = f"find the driver of {application}"
     server, identity = session.yarn.active(), session.identity
     with closing(SparkPages(server, application, identity, session.cluster.tls, _PAGES_SECONDS)) as pages:
-        properties = pages.properties()
+        try:
+            properties = pages.properties()
+        except NotFound as error:
+            why = "it has no web UI of Spark's; jobs of other engines get tokens by `credentials.refresh` alone"
+            raise Conflict(why, tried=tried) from error
     if keytab := next((name for name in _KEYTABS if properties.get(name)), ""):
         raise Conflict(f"it has a keytab ({keytab}) and makes its own tokens: there is nothing to push", tried=tried)
     if properties.get("spark.authenticate", "false").lower() == "true":

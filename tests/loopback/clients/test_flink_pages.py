@@ -167,3 +167,26 @@ def test_a_time_that_is_none_makes_no_sense(release: str, moment: object) -> Non
     latest = body["latest"] | {"completed": body["latest"]["completed"] | {"trigger_timestamp": moment}}
     with answering(f"/jobs/{JOB}/checkpoints", body | {"latest": latest}) as asked, pytest.raises(Unavailable):
         asked.checkpoints(JOB)
+
+
+def failed(trace: str) -> Any:
+    return {"failure-cause": {"class": "a.B", "stack-trace": trace}}
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        (None, ""),
+        ({"location": "hdfs://there/savepoints/savepoint-1"}, ""),
+        (
+            {"failure-cause": {"class": "a.B", "stack-trace": "a.B: x\n\tat a.C\nCaused by: a.D: denied\n\tat a.E"}},
+            "a.D: denied",
+        ),
+        ({"failure-cause": {"class": "a.B", "stack-trace": "a.B: expired\n\tat a.C"}}, "a.B: expired"),
+    ],
+    ids=["under way", "complete", "failed", "failed without a deeper cause"],
+)
+def test_why_a_savepoint_failed_is_its_innermost_cause(operation: Any, why: str) -> None:
+    status = {"id": "COMPLETED" if operation else "IN_PROGRESS"}
+    with answering(f"/jobs/{JOB}/savepoints/{JOB}", {"status": status, "operation": operation}) as asked:
+        assert asked.savepoint_failure(JOB, JOB) == why

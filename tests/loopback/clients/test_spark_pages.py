@@ -12,9 +12,11 @@ import pytest
 
 from airflow_kstream.clients.spark_pages import DRIVER, SparkPages
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import Process, Thread
+from airflow_kstream.supervise.tokens.push import _driver
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
@@ -164,3 +166,11 @@ def test_a_driver_shows_what_it_runs_with(hadoop: dict[str, Any]) -> None:
     assert environment.properties == {"spark.app.name": "orders"}
     assert environment.jars[0] == "httpclient-4.5.14.jar"
     assert environment.hadoop == ({"ipc.client.connection.maxidletime": "10000"} if hadoop else None)
+
+
+def test_no_token_is_pushed_by_hand_to_a_job_of_another_engine() -> None:
+    """Its pages are there, and none of them is Spark's."""
+    with serving({}) as server:
+        session = session_of(SimHdfs(SimClock()), SimYarn(SimClock(), address=server.address))
+        with pytest.raises(Conflict, match="it has no web UI of Spark's"):
+            _driver(session, APP)

@@ -17,6 +17,7 @@ from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
 from airflow_kstream.model.streams.flink_contract import resume_file
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.resume import ResumePoint
+from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.flink_submission import savepoints_folder
 from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
@@ -34,9 +35,13 @@ JOB = "0123456789abcdef" * 2
 
 @dataclass
 class JobManager:
-    """The port of a JobManager: what it was sent, and what it does then."""
+    """The port of a JobManager: what it was sent, and what it does then. `failed` is why each stop by its id failed.
+
+    Behind YARN's proxy it is asked at the same address.
+    """
 
     status: int = HTTPStatus.ACCEPTED
+    failed: dict[str, str] = field(default_factory=dict)
     sent: list[tuple[str, object]] = field(default_factory=list)
     does: Callable[[], object] = lambda: None
     address: str = ""
@@ -53,6 +58,15 @@ def port() -> Iterator[JobManager]:
             job_manager.does()
             self.send_response(job_manager.status)
             self.end_headers()
+
+        def do_GET(self) -> None:
+            _, _, asked = self.path.rpartition("/savepoints/")
+            why = job_manager.failed.get(asked)
+            cause = {"failure-cause": {"class": "java.lang.Exception", "stack-trace": why}} if why else None
+            self.send_response(HTTPStatus.OK if why else HTTPStatus.NOT_FOUND)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps({"status": {"id": "COMPLETED"}, "operation": cause}).encode())
 
     with served(Handler) as address:
         job_manager.address = address
@@ -154,11 +168,11 @@ def test_a_stop_looks_where_the_job_was_told_to_save(flink: FlinkLife, port: Job
     assert flink.engine.resumed[-1] == saved
 
 
-def adopted(flink: FlinkLife, port: JobManager, job: str | None) -> None:
+def adopted(flink: FlinkLife, port: JobManager, job: str | None, spec: FlinkStreamSpec | None = None) -> None:
     """Let the newest generation be a job that somebody else submitted."""
     app = flink.yarn.start(frozenset({"theirs"}))
     listens(flink, port)
-    draft = ClaimDraft(2, "n", flink.spec, WEEK, {}, "adopted", app.id, flink.hdfs.now(), job)
+    draft = ClaimDraft(2, "n", spec or flink.spec, WEEK, {}, "adopted", app.id, flink.hdfs.now(), job)
     flink.life.run.folder.make_claim(draft)
     flink.yarn.end(next(iter(flink.yarn.apps)), ApplicationState.KILLED)
 
@@ -224,3 +238,31 @@ def test_a_job_whose_code_takes_its_checkpoints_along_is_left_running(told: Flin
 def test_a_job_that_has_nothing_to_lose_is_killed(told: FlinkLife) -> None:
     told.life.request_restart()
     assert "it was killed" in done(told.life)
+
+
+def test_a_savepoint_that_fails_is_named_and_tried_once_more(flink: FlinkLife, port: JobManager) -> None:
+    """A JobManager begins none again under the id of one that failed. Its port was declared after its adoption."""
+    adopted(flink, port, JOB, replace(flink.spec, deploy=FlinkDeploy()))
+    app = flink.application.id
+    flink.yarn.address = f"http://{port.address}"
+
+    def fail() -> None:
+        _, terms = port.sent[-1]
+        assert isinstance(terms, dict)
+        port.failed[terms["triggerId"]] = "java.lang.Exception: x\n\tat a.B\nCaused by: Permission denied: /flink"
+
+    port.does = fail
+    flink.life.request_restart()
+    with pytest.raises(Conflict, match=r"Permission denied: /flink\. It is left running"):
+        flink.life.reconcile()
+    assert flink.application.alive
+
+    def save() -> None:
+        flink.save(9, JOB)
+        flink.yarn.end(app)
+
+    port.does = save
+    flink.life.reconcile()
+    first, second = (terms["triggerId"] for _, terms in port.sent if isinstance(terms, dict))
+    assert first == JOB != second
+    assert flink.engine.resumed[-1] == f"/flink/orders/savepoints/{JOB}/savepoint-9"

@@ -30,10 +30,6 @@ from airflow_kstream.model.streams.contract import (
     tokens_file,
 )
 from airflow_kstream.model.streams.flink_contract import (
-    CONFIRM_EVERY,
-    LOOK_EVERY,
-    RETRY_AFTER,
-    ROUND_EVERY,
     Kept,
     Resume,
     StopState,
@@ -59,6 +55,7 @@ from tests.live.flink import (
     pages_of,
     rows_of,
 )
+from tests.live.flink_streams import OFTEN
 from tests.live.streams import await_that
 from tests.live.token_makers import access_as
 from tests.real.flink.conftest import NewRun
@@ -69,7 +66,6 @@ WITH_A_TICKET = {
     "security.kerberos.login.contexts": None,
     "security.kerberos.login.use-ticket-cache": True,
 }
-OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s", RETRY_AFTER: "3 s"}
 # Each checkpoint finds the connections to the NameNode closed, so it shows a token again.
 FORGETFUL = {"flink.hadoop.ipc.client.connection.maxidletime": "500"}
 LONG_HENCE = datetime(2100, 1, 1, tzinfo=UTC)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
-from pathlib import Path
 
-import psutil
 import pytest
 
-from airflow_kstream.demo.flink_job import MAIN_CLASS, build_job
+from airflow_kstream.demo.flink_job import build_job
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
-from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.contract import stop_marker, stopped_marker
-from airflow_kstream.model.streams.deploy import FlinkDeploy
-from airflow_kstream.model.streams.generation import Claim, DesiredState
-from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import (
     FlinkStreamSpec,
     KeytabCredentials,
@@ -30,72 +27,12 @@ from airflow_kstream.model.streams.stream import (
 from airflow_kstream.model.streams.stream_policies import SubmitPolicy
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired, start_from
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from tests.live.daemons import processes_of
-from tests.live.flink import JOB_MANAGER, rows_of, staging
+from tests.live.flink import rows_of, staging
+from tests.live.flink_streams import Stream, declared
 from tests.live.sleepers import sleeping
-from tests.live.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, cluster, look
-
-
-@dataclass
-class Stream:
-    """The stream, and what its supervisor told."""
-
-    minicluster: Minicluster
-    session: ClusterSession
-    spec: FlinkStreamSpec
-    rows: str
-    told: list[str]
-
-    @property
-    def run(self) -> StreamRun:
-        return StreamRun(self.session, self.spec, engine_of(self.spec))
-
-    def reconcile(self) -> Report:
-        return Reconciler(self.run, tell=self._tell).run()
-
-    def _tell(self, line: str) -> None:
-        print(line)
-        self.told.append(line)
-
-    @property
-    def claim(self) -> Claim:
-        claim = look(self.session, self.spec).claim
-        assert claim is not None
-        return claim
-
-    @property
-    def application(self) -> Application:
-        current = look(self.session, self.spec).current
-        assert current is not None
-        return current
-
-    def await_checkpoints(self, more: int) -> None:
-        def reached() -> int:
-            assert self.application.alive, self.application.diagnostics
-            (point,) = look(self.session, self.spec).checkpoints
-            return point.position.offset
-
-        wanted = reached() + more
-        await_that(lambda: reached() >= wanted, f"{self.application.id} completes {more} checkpoints")
-
-    def kill_job_manager(self) -> None:
-        id = self.application.id
-        for process in processes_of(self.minicluster.root):
-            try:
-                words = process.cmdline()
-                if words[0].endswith("java") and id in process.cwd() and any(JOB_MANAGER in word for word in words):
-                    process.kill()
-            except (psutil.Error, IndexError):
-                continue
-
-    def end(self) -> None:
-        for app in self.session.yarn.applications(self.run.id.tag):
-            if app.alive:
-                self.session.yarn.kill(app.id, "the test is over", self.spec.stop.kill_wait)
+from tests.live.streams import await_that, cluster, look
 
 
 @pytest.fixture
@@ -115,27 +52,6 @@ def stream(
         yield living
     finally:
         living.end()
-
-
-def declared(
-    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials, name: str
-) -> Stream:
-    name = f"{name}-{feature}"
-    home, fs = f"/user/{getuser()}/{name}", flinks.default_fs
-    session.hdfs.write(f"{home}/rows.jar", jar.read_bytes())
-    spec = FlinkStreamSpec(
-        name=name,
-        credentials=credentials,
-        application=f"{fs}{home}/rows.jar",
-        arguments=("rate", "20", f"{fs}{home}/rows"),
-        checkpoints=(f"{home}/checkpoints",),
-        conf={"execution.checkpointing.interval": "2s"},
-        deploy=FlinkDeploy(flink=str(feature), main_class=MAIN_CLASS, lib_dirs=(flinks.flink_lib_dir(feature),)),
-        restart=BRISK_RESTART,
-        stop=BRISK_STOP,
-        watch=BRISK_WATCH,
-    )
-    return Stream(flinks, session, spec, f"{home}/rows", [])
 
 
 def test_a_stream_lives_through_restarts_and_a_death_and_loses_and_doubles_no_row(stream: Stream) -> None:

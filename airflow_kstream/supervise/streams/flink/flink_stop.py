@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from typing import Literal
 
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.clients.flink_rest import stop_with_savepoint
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
 from airflow_kstream.model.streams.flink_contract import StopState, read_resume, resume_file
@@ -27,6 +29,8 @@ from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 # In seconds: all questions about one job.
 _PAGES = 20.0
+# How often a stop that failed is begun again while the JobManager remembers that it failed.
+_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -130,23 +134,38 @@ class FlinkStop:
         app = self.session.yarn.application(self.step.application)
         if not app.alive:
             return app
-        if not self._ran_with.deploy.rest_ports or not app.leader:
+        # A job that was adopted without them can only be stopped by what is declared now.
+        reachable = self._ran_with.deploy.rest_ports or self.spec.deploy.rest_ports
+        if not reachable or not app.leader:
             return None
         if self._answer() is StopState.ASKED:
             raise Unavailable("a savepoint is still being made for its marker", tried=f"stop {app.id}")
-        stop_with_savepoint(app.leader, job, dict(self._terms(job)))
-        return until(self._gone, self.spec.watch.look_every, self.spec.stop.marker_grace)
+        trigger = next((one for one in _triggers(job) if not self._failure(job, one)), job)
+        stop_with_savepoint(app.leader, job, dict(self._terms(job, trigger)))
+        wait, failed = self.spec.stop.marker_grace, partial(self._gone_or_failed, job, trigger)
+        ended = until(failed, self.spec.watch.look_every, wait) or f"none was complete in {format_duration(wait)}"
+        if isinstance(ended, str):
+            raise Unavailable(ended, tried="make a savepoint through its port", server=app.leader)
+        return ended
 
-    def _terms(self, job: str) -> Iterator[tuple[str, object]]:
+    def _terms(self, job: str, trigger: str) -> Iterator[tuple[str, object]]:
         yield "targetDirectory", self.session.cluster.default_fs.rstrip("/") + savepoints_folder(self._ran_with, job)
         yield "drain", False
         yield "formatType", self._ran_with.savepoints.format.name
-        # The job's own, so that it is begun once, however often it is sent.
-        yield "triggerId", job
+        # Known before, so that it is begun once, however often it is sent.
+        yield "triggerId", trigger
 
-    def _gone(self) -> Application | None:
+    def _gone_or_failed(self, job: str, trigger: str) -> Application | str | None:
         app = self.session.yarn.application(self.step.application)
-        return None if app.alive else app
+        return (self._failure(job, trigger) or None) if app.alive else app
+
+    def _failure(self, job: str, trigger: str) -> str:
+        """Return why a stop through the port failed, empty if it didn't or nobody tells."""
+        try:
+            with closing(self._pages()) as pages:
+                return pages.savepoint_failure(job, trigger)
+        except KstreamError:
+            return ""
 
     def _ended(self, job: str, app: Application) -> StopResult:
         """Say what ended it. That it left a savepoint, after which nothing of it writes, is marked for everybody."""
@@ -159,3 +178,10 @@ class FlinkStop:
     def _pages(self) -> FlinkPages:
         yarn, app = self.session.yarn, self.step.application
         return FlinkPages(yarn.active(), app, self.session.identity, self.session.cluster.tls, _PAGES)
+
+
+def _triggers(job: str) -> Iterator[str]:
+    """Yield the ids of stops through the port: a JobManager begins none again under the id of one that failed."""
+    yield job
+    for number in range(1, _TRIES):
+        yield sha256(f"{job}-{number}".encode()).hexdigest()[:32]
