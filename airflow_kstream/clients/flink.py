@@ -111,12 +111,12 @@ def submit(
     timeout: timedelta,
     tokens: SecretBytes | None = None,
 ) -> SubmitOutcome:
-    """Run the client once, when it is its turn; withdraw what waits for the queue for longer than `timeout`.
+    """Run the client once; withdraw what waits for the queue for longer than `timeout`.
 
     `folder` is private, and outlives this process for as long as the client works in it. `tokens` are a credentials
     file, for the user whom this one proxies.
 
-    Raises SubmissionFailed: when it can't be started. Raises Unavailable: when its turn does not come.
+    Raises SubmissionFailed: when it can't be started.
     """
     home = str(Path(submission.binary).parent.parent)
     conf_dir = _write_conf(submission, Path(home), folder)
@@ -126,8 +126,7 @@ def submit(
             "HADOOP_PROXY_USER": submission.launched_as.do_as,
             "HADOOP_TOKEN_FILE_LOCATION": str(write_private(folder / "launch-tokens", tokens.reveal())),
         }
-    with _turn(timeout):
-        exit_code, said = run_client(submission.argv(), env, folder, timeout, withdraws_in=_WITHDRAWS_IN)
+    exit_code, said = run_client(submission.argv(), env, folder, timeout, withdraws_in=_WITHDRAWS_IN)
     log = _log(conf_dir)
     return SubmitOutcome(
         exit_code, told(without_secrets(said or log), _ERROR), launch_tokens(log), withdrawn=exit_code is None
@@ -174,7 +173,7 @@ def _flat(key: str, content: Any) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _turn(within: timedelta) -> Iterator[None]:
+def turn(within: timedelta) -> Iterator[None]:
     """Be one of the few clients of this user on this host. Raises Unavailable: when none of them ends in time."""
     folder = Path(tempfile.gettempdir()) / f"kstream-flink-clients-{os.getuid()}"
     with suppress(FileExistsError):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients import flink
-from airflow_kstream.clients.flink import check_hadoop, environment, installation
+from airflow_kstream.clients.flink import check_hadoop, environment, installation, turn
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed, Unavailable
@@ -123,13 +123,15 @@ def test_a_client_that_waits_too_long_withdraws_what_it_submitted(home: Path, tm
 
 
 def test_a_third_client_waits_for_its_turn(home: Path, tmp_path: Path) -> None:
-    plan = submission(client(home))
-    assert run(plan).exit_code == 0
+    with turn(timedelta()):
+        pass
     with held(tmp_path, "0"):
-        assert run(plan).exit_code == 0
+        with turn(timedelta()):
+            pass
         with held(tmp_path, "1"), pytest.raises(Unavailable, match="2 Flink clients run on this host already"):
-            run(plan, timedelta())
-    assert run(plan).exit_code == 0
+            turn(timedelta()).__enter__()
+    with turn(timedelta()):
+        pass
 
 
 @contextmanager

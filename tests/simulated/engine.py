@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -91,6 +92,9 @@ class FakeEngine:
 
     def draft(self, order: SubmissionOrder) -> Submission:
         return self.submission(order)
+
+    def turn(self, within: timedelta) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
@@ -73,6 +74,9 @@ class FlinkEngine:
 
     def draft(self, order: SubmissionOrder) -> Submission:
         return self.submission(order)
+
+    def turn(self, within: timedelta) -> AbstractContextManager[None]:
+        return flink.turn(within)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         check_conf_folder(cluster)

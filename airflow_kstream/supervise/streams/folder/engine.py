@@ -7,6 +7,7 @@ horizon, kills. CONTRIBUTING.md ("A new engine") says what to bring beside this 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -126,6 +127,12 @@ class Engine(Protocol):
 
     def draft(self, order: SubmissionOrder) -> Submission:
         """Build the same for people to read, and start nothing: what only the client could tell is a note in it."""
+
+    def turn(self, within: timedelta) -> AbstractContextManager[None]:
+        """Wait for a place among the clients that run on this host, and hold it; before a claim, which would not wait.
+
+        Raises Unavailable: when there is none in time.
+        """
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check this host: the client's configuration, and the local files that the spec names.

@@ -135,7 +135,7 @@ class SubmissionInputs:
 def prepared(run: StreamRun) -> Iterator[SubmissionInputs]:
     """Do all that can fail and needs no claim: a claim without an application keeps every supervisor waiting."""
     plan = _with_secrets(run, require_client(run))
-    with private_folder() as private:
+    with run.engine.turn(run.spec.submit.timeout), private_folder() as private:
         cache = private / "tickets"
         if isinstance(run.spec.credentials, KeytabCredentials):
             # The client logs in itself: this shows that the KDC answers.

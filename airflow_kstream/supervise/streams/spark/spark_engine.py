@@ -8,7 +8,7 @@ Looks into a running Spark application: what its driver's web UI shows of its pr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -172,6 +172,9 @@ class SparkEngine:
 
     def draft(self, order: SubmissionOrder) -> Submission:
         return self._submission(order, known_installation)
+
+    def turn(self, within: timedelta) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         check_conf_folder(cluster)
