@@ -23,9 +23,8 @@ from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
-from tests.loopback.streams.test_spark_evidence import Served
 from tests.simulated.life import SPEC, Life
-from tests.simulated.servers import CLUSTER
+from tests.simulated.servers import CLUSTER, SimYarn
 from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
 
 RECORDED = json.loads((Path(__file__).parents[1] / "clients/flink_answers.json").read_text())
@@ -76,7 +75,7 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def adopter(life: Life, release: str) -> Iterator[Adopter]:
     with serving({}) as server:
-        yarn = Served(life.clock, address=server.address)
+        yarn = SimYarn(life.clock, address=server.address)
         life.use(life.hdfs, yarn=yarn)
         person = Adopter(life, server, RECORDED[release], yarn.start(frozenset({"by-hand"})).id)
         person.is_of_type("Apache Flink")

@@ -23,10 +23,10 @@ from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.orders.desired import start_from
 from tests.loopback.streams.test_flink_adoption import RECORDED, SETTINGS
-from tests.loopback.streams.test_spark_evidence import Served
 from tests.simulated.flink import FLINK_SPEC, FlinkLife, metadata
 from tests.simulated.life import Life
 from tests.simulated.served import Quiet, served
+from tests.simulated.servers import SimYarn
 from tests.simulated.strange_servers import said, serving
 from tests.simulated.yarn import WEEK
 
@@ -216,7 +216,7 @@ def test_a_freeze_in_a_stop_spares_a_job_whose_checkpoints_may_end_with_it(flink
 def told(life: Life) -> Iterator[FlinkLife]:
     """A stream whose JobManager answers behind YARN's proxy; its code says that its checkpoints end with it."""
     with serving({}) as server:
-        life.use(life.hdfs, yarn=Served(life.clock, address=server.address))
+        life.use(life.hdfs, yarn=SimYarn(life.clock, address=server.address))
         flink = FlinkLife(life)
         start_from(life.run, "a new stream", fresh=True)
         life.begin()

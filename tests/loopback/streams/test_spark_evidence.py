@@ -40,16 +40,6 @@ def task(stage: int) -> tuple[str, str]:
 
 
 @dataclass
-class Served(SimYarn):
-    """A ResourceManager behind which a driver answers."""
-
-    address: str = ""
-
-    def active(self) -> str:
-        return self.address
-
-
-@dataclass
 class Driver:
     """A stream of Spark's that runs, and its driver's pages."""
 
@@ -70,7 +60,7 @@ class Driver:
 @pytest.fixture
 def driver(life: Life) -> Iterator[Driver]:
     with serving({}) as server:
-        yarn = Served(life.clock, address=server.address)
+        yarn = SimYarn(life.clock, address=server.address)
         life.use(life.hdfs, yarn=yarn)
         life.begin()
         driver = Driver(life, list(yarn.apps)[-1], server)
