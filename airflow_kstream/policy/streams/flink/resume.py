@@ -45,7 +45,7 @@ def undecided(observation: Observation, why: str) -> Conflict:
     """Return the refusal to go back to an older state than the last generation may have left."""
     name = observation.stream.name
     return Conflict(
-        f"{why}. Nothing goes back to an older state by itself; say where it starts: {_ways_out(name)}",
+        f"{why}. Nothing goes back to an older state by itself; say where it starts: {ways_out(name)}",
         tried=f"find where {name} goes on",
     )
 
