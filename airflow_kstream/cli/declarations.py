@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +27,9 @@ def add_declarations(app: typer.Typer, kind: DeclarationKind) -> None:
     def validate(files: Files, as_json: JsonOption = False) -> None:
         """Check declarations and print every fault of every file. Offline: it needs no cluster and no connection.
 
-        In a folder, also what the shipped DAGs refuse: templates, and a stream in a file of another name. What only a
-        connection knows, `kstream streams plan` tells. Exit 2 if a file is wrong.
+        In a folder, also what the shipped DAGs refuse: templates, and a stream in a file of another name; and two
+        streams whose checkpoints lie in one another. What only a connection knows, `kstream streams plan` tells. Exit 2
+        if a file is wrong.
         """
         found = {str(path): faults for given in files for path, faults in _checked(kind, given)}
         wrong = [path for path, faults in found.items() if faults]
@@ -58,8 +60,20 @@ def _checked(kind: DeclarationKind, given: Path) -> Iterator[tuple[Path, tuple[s
     if not files:
         # A mistyped folder must not pass.
         yield given, ("there is no .yaml or .yml file in this folder",)
+    # The files of one folder are declarations for one cluster.
+    folders = {file.parent for file in files}
+    together = {folder: _shared(kind, [file for file in files if file.parent == folder]) for folder in folders}
     for file in files:
-        yield file, _faults(kind, file, file.stem)
+        yield file, (*_faults(kind, file, file.stem), *together[file.parent].get(file.name, ()))
+
+
+def _shared(kind: DeclarationKind, files: Iterable[Path]) -> Mapping[str, tuple[str, ...]]:
+    texts = dict[str, str]()
+    for file in files:
+        # What can't be read is a fault of that file's own.
+        with suppress(InvalidInput):
+            texts[file.name] = read_text(file)
+    return kind.shared(texts)
 
 
 def _faults(kind: DeclarationKind, path: Path, stem: str | None = None) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from airflow_kstream.model.declaration_kinds import STREAMS
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.resume import require_one_start
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
@@ -160,6 +161,7 @@ def start(
     `--now`, it is started from here. The first generation of a Flink stream needs a person's word on where it starts,
     which `--never-submitted` lets come before everything else.
     """
+    require_one_start(name, resume, fresh=fresh)
     with _known(Client(cluster_name, spark_submit, spark_conn_id), name, never_submitted) as run:
         if resume or fresh or drops_unmapped:
             start_from(run, reason, path=resume, fresh=fresh, drops_unmapped=drops_unmapped)

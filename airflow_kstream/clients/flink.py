@@ -67,8 +67,10 @@ _LONGEST_LOG = 4 << 20
 def installation(home: str) -> FlinkInstallation:
     """Look at a folder with a Flink; start nothing. Raises InvalidInput: when there is none."""
     folder = Path(home)
-    if not os.access(folder / "bin/flink", os.X_OK):
+    if not (folder / "bin/flink").exists():
         raise InvalidInput(f"{home} has no bin/flink on this host")
+    if not os.access(folder / "bin/flink", os.X_OK):
+        raise InvalidInput(f"{home}/bin/flink is not executable")
     versions = [match[1] for jar in (folder / "lib").glob("*.jar") if (match := _DIST.fullmatch(jar.name))]
     if len(versions) != 1:
         raise InvalidInput(f"{home}/lib has {len(versions)} jars flink-dist-*, which tell the version; needed is one")

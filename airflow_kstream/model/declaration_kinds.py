@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 from airflow_kstream.model.airflow_options import options_of
+from airflow_kstream.model.clusters.hdfs_path import is_below, plain_path
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration
@@ -18,6 +21,7 @@ from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 
 _Check = Callable[[], object]
+_FILESYSTEM = re.compile("hdfs://[^/]+")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class DeclarationKind:
     """A kind of file: what it declares, its own reader, and what is checked of a file that this reader refuses.
 
     `by` are a field that names one of several types, and those by its values. `in_folder` are the further checks of a
-    file that a shipped DAG reads, from its fields and its name without suffix.
+    file that a shipped DAG reads, from its fields and its name without suffix. `alone` are the folders on HDFS that
+    what it declares has to itself.
     """
 
     type: type[Any]
@@ -33,6 +38,7 @@ class DeclarationKind:
     raw: Callable[[Mapping[str, Any]], object] = lambda fields: None
     in_folder: tuple[Callable[[Mapping[str, Any], str], object], ...] = ()
     by: tuple[str, Mapping[str, Any]] | None = field(default=None, hash=False)
+    alone: Callable[[Any], tuple[str, ...]] = lambda declared: ()
 
     def schema(self) -> dict[str, Any]:
         """Return its JSON schema, for editors."""
@@ -49,6 +55,29 @@ class DeclarationKind:
             checks += [lambda: require_no_templates(fields), *(partial(more, fields, stem) for more in self.in_folder)]
         # One secret is a fault for the reader, and for the check of the raw fields.
         return tuple(dict.fromkeys(fault for check in checks for fault in _faults(check)))
+
+    def shared(self, texts: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the faults that files of one folder have together, by their names; a wrong file has none."""
+        folders = [(name, folder) for name, text in texts.items() for folder in self._alone(text)]
+        found: dict[str, tuple[str, ...]] = {}
+        for (name, folder), (other, theirs) in permutations(folders, 2):
+            if name != other and _overlap(folder, theirs):
+                fault = f"checkpoints: {folder} and {theirs} of {other} lie in one another"
+                found[name] = (*found.get(name, ()), fault)
+        return found
+
+    def _alone(self, text: str) -> tuple[str, ...]:
+        try:
+            return self.alone(self.read(read_mapping(text)))
+        except InvalidInput:
+            return ()
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether one of the folders is or holds the other; without a filesystem it is the connection's."""
+    named = {match[0] for path in (one, other) if (match := _FILESYSTEM.match(path))}
+    ours, theirs = plain_path(one), plain_path(other)
+    return len(named) < 2 and (is_below(ours, theirs) or is_below(theirs, ours))
 
 
 def _faults(check: _Check) -> Iterator[str]:
@@ -73,6 +102,7 @@ STREAMS = DeclarationKind(
     require_no_literals_in,
     (_require_its_name, _require_options),
     ("engine", {engine.value: spec for engine, spec in SPECS.items()}),
+    lambda spec: spec.checkpoints,
 )
 LEASES = DeclarationKind(LeaseDeclaration, LeaseDeclaration.from_mapping)
 TICKETS = DeclarationKind(TicketDeclaration, TicketDeclaration.from_mapping)

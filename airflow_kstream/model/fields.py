@@ -353,6 +353,14 @@ SparkBinary = Annotated[
 ApplicationFile = Annotated[
     str, must(_is_application, "the path or URI of one .py, .jar or .R file", pattern=r"^[^-,][^,]*\.(py|jar|R)$")
 ]
+JarFile = Annotated[
+    str,
+    must(
+        lambda text: _is_file_name(text) and text.endswith(".jar"),
+        "the path or URI of one .jar file",
+        pattern=r"^[^-,][^,]*\.jar$",
+    ),
+]
 # The word in a declaration for a job that keeps no checkpoint on HDFS.
 NO_CHECKPOINT = "none"
 # The first that applies is the reason. Hadoop's Path takes no colon; a comma would divide a list.

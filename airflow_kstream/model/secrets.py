@@ -25,7 +25,7 @@ _HOW = (
     "{secret: env:NAME} or {secret: file:PATH} where it is submitted"
 )
 _HOW_ARGUMENTS = (
-    f"everybody may read a process's arguments: let the job read it with spark.conf.get, and in conf {_HOW}"
+    f"everybody may read a process's arguments: let the job read it from its configuration, and in conf {_HOW}"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # A key with such a word is about the secret itself regardless of what follows, unless the last word says otherwise.

@@ -164,6 +164,9 @@ def test_an_installation_tells_its_version_and_what_java_needs(home: Path) -> No
 def test_a_folder_without_a_flink_is_named(home: Path) -> None:
     with pytest.raises(InvalidInput, match="has no bin/flink on this host"):
         installation(str(home))
+    (home / "bin/flink").touch(mode=0o644)
+    with pytest.raises(InvalidInput, match="bin/flink is not executable"):
+        installation(str(home))
     client(home)
     (home / "lib/flink-dist-2.1.1.jar").touch()
     with pytest.raises(InvalidInput, match="lib has 2 jars flink-dist"):

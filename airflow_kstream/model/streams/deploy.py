@@ -31,6 +31,11 @@ IN_CONF = {
     "properties_file": "write its lines under conf, and its secrets as {secret: ...}: no claim has what a file of the "
     "worker holds, and a restart would not know it",
 }
+_FLINKS_OWN = (
+    *("flink", "parallelism", "slots", "jobmanager_memory", "taskmanager_memory", "lib_dirs", "rest_ports"),
+    *("savepoints", "outputs"),
+)
+INSTEAD = {**IN_CONF, **dict.fromkeys(_FLINKS_OWN, "it is a field of engine: flink")}
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Deploy(ClientOptions):
     """
 
     __pydantic_config__ = STRICT
-    __instead__ = IN_CONF
+    __instead__ = INSTEAD
 
     driver_memory: Memory | None = None
     driver_cores: Count | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import ValidationInfo
@@ -18,6 +19,11 @@ from airflow_kstream.model.streams.spark_conf import ConfValue, files_in_conf
 
 TAGS = "yarn.tags"
 QUEUE = "yarn.application.queue"
+INTERVAL = "execution.checkpointing.interval"
+RETAINED = "execution.checkpointing.num-retained"
+BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
+SSL = "security.ssl.rest.enabled"
+RATIO = "security.delegation.tokens.renewal.time-ratio"
 # Flink masks the values of keys with these words (GlobalConfiguration.isSensitive), in its logs and on its pages.
 _MASKED = (
     "password",
@@ -52,21 +58,29 @@ _RESERVED = {
     "execution.savepoint.ignore-unclaimed-state": _RESUME,
     "execution.checkpointing.dir": _CHECKPOINTS,
     "state.checkpoints.dir": _CHECKPOINTS,
+    "state.backend.fs.checkpointdir": _CHECKPOINTS,
     "execution.checkpointing.savepoint-dir": "use savepoints.folder",
     "state.savepoints.dir": "use savepoints.folder",
+    "savepoints.state.backend.fs.dir": "use savepoints.folder",
     "execution.checkpointing.externalized-checkpoint-retention": "checkpoints are retained: a restart needs them",
     "execution.checkpointing.create-subdir": "each generation has a folder of its own",
     "state.checkpoints.create-subdir": "each generation has a folder of its own",
     "high-availability": _HA,
     "high-availability.": _HA,
+    "recovery.mode": _HA,
+    "job.autoscaler.": "deploy.parallelism is the job's, and nothing but the supervisor restarts it",
     "kubernetes.": "it is for YARN",
     "jobmanager.archive.fs.dir": "use the cluster's own history server",
     "parallelism.default": "use deploy.parallelism",
     "taskmanager.numberOfTaskSlots": "use deploy.slots",
     "jobmanager.memory.process.size": "use deploy.jobmanager_memory",
     "taskmanager.memory.process.size": "use deploy.taskmanager_memory",
+    **{f"jobmanager.heap.{unit}": "use deploy.jobmanager_memory" for unit in ("size", "mb")},
+    **{f"taskmanager.heap.{unit}": "use deploy.taskmanager_memory" for unit in ("size", "mb")},
     "rest.bind-port": "use deploy.rest_ports",
     "rest.port": "use deploy.rest_ports",
+    "web.port": "use deploy.rest_ports",
+    "jobmanager.web.port": "use deploy.rest_ports",
     "pipeline.jars": "use deploy.jars",
     "pipeline.classpaths": "use deploy.jars",
     "yarn.application.name": "use app_name",
@@ -74,6 +88,7 @@ _RESERVED = {
     "yarn.application.type": "its type is Apache Flink",
     QUEUE: "use deploy.queue",
     "yarn.ship-files": "use deploy.files",
+    "yarn.ship-directories": "use deploy.files",
     "yarn.ship-archives": "use deploy.files",
     "yarn.provided.lib.dirs": "use deploy.lib_dirs",
     "yarn.application-attempts": "the supervisor owns restarts, and an application has one attempt",
@@ -83,6 +98,8 @@ _RESERVED = {
     "yarn.security.kerberos.ship-local-keytab": "use credentials.keytab",
     "security.kerberos.login.keytab": "use credentials.keytab",
     "security.kerberos.login.principal": "use credentials.principal",
+    "security.keytab": "use credentials.keytab",
+    "security.principal": "use credentials.principal",
     "security.kerberos.login.use-ticket-cache": "use credentials.mode",
     "security.kerberos.fetch.delegation-token": "a job needs tokens",
     "security.delegation.tokens.enabled": "a job needs tokens",
@@ -98,13 +115,37 @@ _RESERVED = {
     "flink.hadoop.fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
     "fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
     "fs.default-scheme": "it is the connection's default_fs, on which the checkpoints are watched",
+    # Where a setting has both of its names, Flink believes the newer one, which may be a default of ours.
+    "state.checkpoints.num-retained": f"use its newer name, {RETAINED}",
+    "security.kerberos.tokens.renewal.retry.backoff": f"use its newer name, {BACKOFF}",
+    "security.kerberos.tokens.renewal.time-ratio": f"use its newer name, {RATIO}",
 }
 # What a connection has of these is the default of all its streams.
 LIB_DIRS, PARALLELISM, SLOTS = "yarn.provided.lib.dirs", "parallelism.default", "taskmanager.numberOfTaskSlots"
 JOB_MANAGER, TASK_MANAGER = "jobmanager.memory.process.size", "taskmanager.memory.process.size"
 _DEFAULTS = {QUEUE, LIB_DIRS, PARALLELISM, SLOTS, JOB_MANAGER, TASK_MANAGER}
 _RESERVED_IN_A_CONNECTION = {key: instead for key, instead in _RESERVED.items() if key not in _DEFAULTS}
-_RETAINED = ("execution.checkpointing.num-retained", "state.checkpoints.num-retained")
+_IN_MEMORY = (".*jobmanager.*", "checkpoints in the JobManager's memory end with it")
+# Values in lower case that a setting may not have, each with the reason.
+_WRONG_VALUES = {
+    "execution.checkpointing.storage": _IN_MEMORY,
+    "state.checkpoint-storage": _IN_MEMORY,
+    "execution.runtime-mode": ("batch", "a job in batch mode makes no checkpoints"),
+    "scheduler-mode": ("reactive", "Flink has that mode for standalone clusters alone, and not on YARN"),
+}
+# CheckpointCoordinatorConfiguration.MINIMAL_CHECKPOINT_TIME.
+_SHORTEST_INTERVAL = timedelta(milliseconds=10)
+_DURATION = re.compile(r"\s*(?P<number>\d+)\s*(?P<unit>[a-zµ]*)\s*")
+# TimeUtils of Flink. Without a unit it is milliseconds.
+_UNITS = {
+    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
+    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
+    **dict.fromkeys(("min", "m", "minute", "minutes"), timedelta(minutes=1)),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
+    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), timedelta(microseconds=1)),
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), timedelta()),
+}
 # Confs of files that the client reads or loads itself.
 _CONFS_OF_FILES = re.compile(
     r"(plugin|env\.(log|pid|hadoop\.conf|yarn\.conf))\.dir|.*\.(keystore|truststore)|python\..*", re.IGNORECASE
@@ -119,6 +160,13 @@ def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
 def flink_connection_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield the same for a connection, whose settings are the defaults of all its streams."""
     return _errors(conf, _RESERVED_IN_A_CONNECTION)
+
+
+def flink_duration(text: str) -> timedelta | None:
+    """Read a duration as Flink writes and reads it; None if it is none."""
+    found = _DURATION.fullmatch(text.lower())
+    unit = _UNITS.get(found["unit"]) if found else None
+    return int(found["number"]) * unit if found and unit is not None else None
 
 
 def is_masked(key: str) -> bool:
@@ -144,9 +192,18 @@ def _errors(conf: Mapping[str, Value], reserved: Mapping[str, str]) -> Iterator[
     tags = str(conf.get(TAGS, "")).split(",")
     if any(tag.strip().lower().startswith(_OUR_TAG) for tag in tags):
         yield f"sets {TAGS}; no tag of a job's own may begin with {_OUR_TAG}, by which the supervisor finds its own"
-    for key in _RETAINED:
-        if (kept := conf.get(key)) is not None and not (str(kept).isdecimal() and int(str(kept)) >= 2):
-            yield f"sets {key}={kept}; allowed is 2 or more: the newest one may be incomplete when a job dies"
+    yield from _wrong_values({key: value for key, value in conf.items() if isinstance(value, str)})
+
+
+def _wrong_values(conf: Mapping[str, str]) -> Iterator[str]:
+    for key, (wrong, why) in _WRONG_VALUES.items():
+        if re.fullmatch(wrong, conf.get(key, "").strip().lower()):
+            yield f"sets {key}={conf[key]}, which it may not: {why}"
+    kept, interval = conf.get(RETAINED), conf.get(INTERVAL)
+    if kept is not None and not (kept.isdecimal() and int(kept) >= 2):
+        yield f"sets {RETAINED}={kept}; allowed is 2 or more: the newest one may be incomplete when a job dies"
+    if interval is not None and (flink_duration(interval) or timedelta()) < _SHORTEST_INTERVAL:
+        yield f"sets {INTERVAL}={interval}; allowed is a duration of 10ms or more, such as 30s: a restart needs them"
 
 
 def _instead(key: str, reserved: Mapping[str, str]) -> str:

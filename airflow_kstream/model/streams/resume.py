@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_kstream.model.errors import InvalidInput
+
 
 @dataclass(frozen=True)
 class ResumePoint:
@@ -42,3 +44,9 @@ class StartWord:
     number: int = -1
     fresh: bool = False
     drops_unmapped: bool = False
+
+
+def require_one_start(name: str, path: str, *, fresh: bool) -> None:
+    """Raises InvalidInput: when a start of this stream is both fresh and from a state."""
+    if path and fresh:
+        raise InvalidInput("a start is fresh, or from a state; allowed is one of them", tried=f"start {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy, require_notifier, require_notifiers
+from airflow_kstream.model.clusters.hdfs_path import is_below, plain_path
 from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import (
@@ -20,6 +22,7 @@ from airflow_kstream.model.fields import (
     Argument,
     Checkpoints,
     HdfsPath,
+    JarFile,
     LocalPath,
     Principal,
     StreamName,
@@ -27,7 +30,7 @@ from airflow_kstream.model.fields import (
     UserName,
 )
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.streams.deploy import IN_CONF, Deploy, FlinkDeploy, Savepoints
+from airflow_kstream.model.streams.deploy import INSTEAD, Deploy, FlinkDeploy, Savepoints
 from airflow_kstream.model.streams.flink_conf import FlinkConf, files_in_flink_conf
 from airflow_kstream.model.streams.spark_conf import SparkConf, files_in_conf
 from airflow_kstream.model.streams.stream_policies import (
@@ -51,6 +54,8 @@ _CHECKPOINTS_ARE_MISSING = (
 
 # Of a FileSink (OutputStreamBasedPartFileWriter), whatever the prefix of its part files is.
 _PART_FILE = ".*.inprogress.*"
+# The folder of the checkpoints and, in it, each job's, whose name is its id.
+_OF_JOBS = re.compile(r"$|/[0-9a-f]{32}(/|$)")
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class StreamSpec:
     """
 
     __pydantic_config__ = STRICT
-    __instead__ = IN_CONF
+    __instead__ = INSTEAD
 
     name: StreamName
     credentials: StreamCredentials
@@ -238,6 +243,11 @@ class StreamSpec:
         return ()
 
     @property
+    def own_folders(self) -> Mapping[str, str]:
+        """Return the folders on HDFS beside its checkpoints that hold its states, by the names of their fields."""
+        return {}
+
+    @property
     def files_in_conf(self) -> tuple[str, ...]:
         """Return the names of files that the client ships or loads by the conf, and of what viewfs mounts."""
         return tuple(files_in_conf(self.plain_conf))
@@ -253,8 +263,9 @@ class FlinkStreamSpec(StreamSpec):
     """The declaration of a stream that Flink runs, in application mode on YARN.
 
     `checkpoints` is one folder, below which each generation has one of its own, named by its job's id. `outputs` are
-    folders that the job's file sinks write: a part file that stays open there is this stream's. A PyFlink job or one of
-    SQL is refused, as is high availability of Flink's own: attempts and recovery are the supervisor's.
+    folders that the job's file sinks write: a part file that stays open there is this stream's. `conf` are settings of
+    Flink's. `application` is a jar on HDFS or, as a path without a scheme, on the host that submits. A PyFlink job or
+    one of SQL is refused, as is high availability of Flink's own: attempts and recovery are the supervisor's.
 
     Example::
 
@@ -269,6 +280,7 @@ class FlinkStreamSpec(StreamSpec):
         )
     """
 
+    application: JarFile
     conf: FlinkConf = field(default_factory=dict, repr=False)
     # Only an engine's own rooms read more of `deploy` than `ClientOptions` has.
     deploy: FlinkDeploy = field(default_factory=FlinkDeploy)  # type: ignore[assignment]
@@ -279,6 +291,10 @@ class FlinkStreamSpec(StreamSpec):
     @property
     def part_files(self) -> tuple[tuple[str, str], ...]:
         return tuple((path, _PART_FILE) for path in self.outputs)
+
+    @property
+    def own_folders(self) -> Mapping[str, str]:
+        return {"savepoints.folder": self.savepoints.folder} if self.savepoints.folder else {}
 
     @property
     def files_in_conf(self) -> tuple[str, ...]:
@@ -297,12 +313,27 @@ def _flink_faults(spec: FlinkStreamSpec) -> Iterator[str]:
         yield f"engine is {spec.engine}; allowed is {EngineName.FLINK}"
     if len(spec.checkpoints) != 1:
         yield "checkpoints: allowed is one folder, below which each generation has one of its own"
-    if not spec.application.endswith(".jar"):
-        yield f"application is {spec.application!r}; allowed is a .jar: PyFlink and SQL are not supported"
+    yield from _misplaced(spec)
     if spec.kafka != KafkaPolicy():
         yield "kafka: remove it; checkpoints alone show the progress of a Flink job"
     if spec.heartbeat.on_stall is OnStall.RESTART:
         yield "heartbeat.on_stall is restart; allowed is report: this release takes no evidence of Flink jobs"
+
+
+def _misplaced(spec: FlinkStreamSpec) -> Iterator[str]:
+    """Yield what would be deleted with the states of old generations, or mistaken for one."""
+    saved = spec.savepoints.folder and plain_path(spec.savepoints.folder)
+    if saved == "/":
+        yield "savepoints.folder is /; allowed is a folder: the root holds everything"
+    for checkpoint in map(plain_path, spec.checkpoints):
+        if saved and is_below(checkpoint, saved) and _OF_JOBS.match(saved.removeprefix(checkpoint)):
+            yield (
+                f"savepoints.folder is {saved}; allowed is a folder apart from those of jobs in {checkpoint}: those "
+                "are closed and deleted with their checkpoints"
+            )
+        for output in spec.outputs:
+            if is_below(checkpoint, plain_path(output)):
+                yield f"outputs: {output} lies in the checkpoints {checkpoint}, which are deleted as they grow old"
 
 
 # By the engine's name.

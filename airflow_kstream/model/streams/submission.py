@@ -140,7 +140,7 @@ class ExplainedSubmission:
 
     def __str__(self) -> str:
         lines = [f"  {text}  # {_words(origin)}" for text, origin in self.parts]
-        head = [f"{self.binary} \\"] if self.binary else []
+        head = [self.binary] if self.binary else []
         return "\n".join([*(f"# {note}" for note in self._sentences), *head, *lines])
 
     @property

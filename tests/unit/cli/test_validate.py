@@ -90,6 +90,22 @@ def test_more_faults_than_a_refusal_names_are_all_printed(tmp_path: Path) -> Non
     assert [fault.partition(":")[0] for fault in found] == names
 
 
+def test_two_streams_of_a_folder_whose_checkpoints_overlap_are_named(tmp_path: Path) -> None:
+    streams = {"orders": "/c/orders", "clicks": "hdfs://prod/c/orders/clicks", "views": "hdfs://other/c/orders/clicks"}
+    for name, checkpoint in streams.items():
+        text = GOOD.replace("/checkpoints/orders", checkpoint).replace("name: orders", f"name: {name}")
+        (tmp_path / f"{name}.yaml").write_text(text)
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/orders.yaml").write_text(GOOD.replace("/checkpoints/orders", "/c/orders/of-another-cluster"))
+    validated = ran("streams", "validate", str(tmp_path))
+    assert [line.removeprefix(f"{tmp_path}/") for line in validated.out.splitlines()] == [
+        "clicks.yaml: checkpoints: hdfs://prod/c/orders/clicks and /c/orders of orders.yaml lie in one another",
+        "orders.yaml: checkpoints: /c/orders and hdfs://prod/c/orders/clicks of clicks.yaml lie in one another",
+        "orders.yaml: checkpoints: /c/orders and hdfs://other/c/orders/clicks of views.yaml lie in one another",
+        "views.yaml: checkpoints: hdfs://other/c/orders/clicks and /c/orders of orders.yaml lie in one another",
+    ]
+
+
 def test_a_mistyped_folder_does_not_pass(tmp_path: Path) -> None:
     assert faults(str(tmp_path)) == {tmp_path.name: ["there is no .yaml or .yml file in this folder"]}
 

@@ -14,6 +14,8 @@ _NUMBER = "allowed is a number"
 
 BAD: dict[str, list[tuple[str, str]]] = {
     "fields": [
+        ("deploy: {parallelism: 4}", r"deploy\.parallelism: there is no such field; it is a field of engine: flink"),
+        ("outputs: [/data]", "outputs: there is no such field; it is a field of engine: flink"),
         ("nmae: orders", "nmae: there is no such field; the fields are name, credentials, application"),
         ("deploy: {quue: a}", r"deploy\.quue: there is no such field; the fields of deploy are queue, main_class"),
         ("restart: {silence: 45s}", r"restart\.silence: there is no such field; the fields of restart are plan_ratio"),

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from airflow_kstream.model.declaration_kinds import LEASES, STREAMS, TICKETS, TOKENS, DeclarationKind
 from airflow_kstream.model.schema import schema_of
-from airflow_kstream.model.streams.stream import POLICIES, StreamSpec
+from airflow_kstream.model.streams.stream import POLICIES, FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from tests.unit.inputs import bad_flink_streams, bad_streams, bad_tickets
 from tests.unit.inputs.test_declarations import flink_stream, stream
@@ -26,7 +26,8 @@ BEYOND = re.compile(
     r"\\[xn]|\\u202e|a secret in clear|is given twice|none is or holds another|longer than anything lasts"
     r"|allowed is ((an|the) absolute (HDFS )?path|[0-9.]+(s|m|ms) to [0-9]+d|text without NUL)"
     r"|conf (sets|takes) \S+[= ]|is not a duration|kwargs is given|jitter_ratio is|' /|more than once|has both|'.nan'"
-    r"|allowed is (one folder, below|two ports|a \.jar: )|kafka: remove it|begin with kstream|allowed is 2 or more"
+    r"|allowed is (one folder, below|two ports|a folder)|lies in the checkpoints|kafka: remove it"
+    r"|begin with kstream|allowed is 2 or more"
 )
 TOKEN_FILES = ("users: [alice]", "tags: [nightly]\nwithin: 2d\nevery: 30m", "files: [/run/a.token, 'hdfs:///t/b']")
 
@@ -112,6 +113,7 @@ def test_a_field_says_what_it_is_in_the_words_of_its_class() -> None:
     policy = schema_of(StreamSpec)["$defs"]["RestartPolicy"]["properties"]
     assert "`max_age`" in policy["max_age"]["description"]
     recovery = schema_of(LEASES.type)["properties"]
+    assert "settings of Flink's" in schema_of(FlinkStreamSpec)["properties"]["conf"]["description"]
     assert "Younger files are left alone" in recovery["min_age"]["description"]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from textwrap import shorten
 
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.flink_conf import flink_duration
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkJob
 
 _CONF = "execution.checkpointing."
@@ -15,26 +15,8 @@ _CONF = "execution.checkpointing."
 _TIMEOUT = timedelta(minutes=10)
 # Jobs set it to thousands.
 _TOLERABLE = 3
-_DURATION = re.compile(r"\s*(?P<number>\d+)\s*(?P<unit>[a-zµ]*)\s*")
-# TimeUtils of Flink. Without a unit it is milliseconds.
-_UNITS = {
-    **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
-    **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
-    **dict.fromkeys(("min", "m", "minute", "minutes"), timedelta(minutes=1)),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), timedelta(seconds=1)),
-    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
-    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), timedelta(microseconds=1)),
-    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), timedelta()),
-}
 # Characters of an error that is part of a sentence.
 _SHOWN = 300
-
-
-def flink_duration(text: str) -> timedelta | None:
-    """Read a duration as Flink writes and reads it; None if it is none."""
-    found = _DURATION.fullmatch(text.lower())
-    unit = _UNITS.get(found["unit"]) if found else None
-    return int(found["number"]) * unit if found and unit is not None else None
 
 
 def declared_pace(conf: Mapping[str, str]) -> FlinkCheckpointing:

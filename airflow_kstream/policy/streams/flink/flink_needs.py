@@ -9,9 +9,15 @@ from math import ceil
 
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Needs, Size
-from airflow_kstream.model.streams.flink_conf import JOB_MANAGER, PARALLELISM, QUEUE, SLOTS, TASK_MANAGER
+from airflow_kstream.model.streams.flink_conf import (
+    JOB_MANAGER,
+    PARALLELISM,
+    QUEUE,
+    SLOTS,
+    TASK_MANAGER,
+    flink_duration,
+)
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
-from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
 from airflow_kstream.policy.streams.flink.flink_submission import on_hdfs
 
 # Flink's own words for units of memory (MemorySize), and YARN's default for one container.

@@ -16,11 +16,15 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.contract import fence_name
 from airflow_kstream.model.streams.flink_conf import (
+    BACKOFF,
+    INTERVAL,
     JOB_MANAGER,
     LIB_DIRS,
     PARALLELISM,
     QUEUE,
+    RETAINED,
     SLOTS,
+    SSL,
     TAGS,
     TASK_MANAGER,
     flink_conf_errors,
@@ -41,16 +45,15 @@ from airflow_kstream.model.streams.submission import (
     from_spec,
     layered,
 )
+from airflow_kstream.policy.streams.flink.resume import ways_out
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 
 ENVIRONMENTS = ("containerized.master.env.", "containerized.taskmanager.env.")
 _RENEWER = "security.kerberos.token.provider.hadoopfs.renewer"
-_BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
-_RETAINED = "execution.checkpointing.num-retained"
 # With the reason for each. A declaration, or the connection, may have another value.
 _DEFAULTS = {
-    _BACKOFF: ("10 min", "by default a failed round of new tokens is repeated after an hour"),
-    _RETAINED: ("3", "the newest checkpoint may be incomplete when a job dies"),
+    BACKOFF: ("10 min", "by default a failed round of new tokens is repeated after an hour"),
+    RETAINED: ("3", "the newest checkpoint may be incomplete when a job dies"),
 }
 _FIXED = {
     "execution.target": ("yarn-application", "each stream is an application of its own"),
@@ -131,6 +134,19 @@ def _arguments(spec: FlinkStreamSpec, client: FlinkInstallation) -> Iterator[Arg
 
 
 def _notes(order: SubmissionOrder, client: FlinkInstallation) -> Iterator[str]:
+    conf = {**order.cluster.flink_conf, **order.spec.plain_conf}
+    if order.resume is None:
+        yield (
+            "it begins with what the generation before it left; the first one waits for a person's word: "
+            f"{ways_out(order.spec.name)}"
+        )
+    if INTERVAL not in conf:
+        yield f"{INTERVAL} is not set: unless the job sets one itself, it makes no checkpoints, and can't be restarted"
+    if conf.get(SSL, "").strip().lower() == "true":
+        yield (
+            f"{SSL} is on, and the jar that stops the job at its marker speaks no TLS: that stop fails, and without "
+            "deploy.rest_ports a restart begins with the newest checkpoint"
+        )
     yield (
         f"of {client.home}/conf only env.java.opts.* count: the settings below are the whole configuration, in a "
         "private FLINK_CONF_DIR"

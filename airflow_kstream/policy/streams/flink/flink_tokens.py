@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.model.streams.flink_conf import RATIO
 from airflow_kstream.model.streams.horizon import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import (
@@ -19,7 +20,6 @@ from airflow_kstream.policy.streams.horizon.launch_tokens import (
     unknown_kinds,
 )
 
-_RATIO = "security.delegation.tokens.renewal.time-ratio"
 _FILESYSTEMS = ("security.kerberos.access.hadoopFileSystems", "yarn.security.kerberos.additionalFileSystems")
 # Both names of a provider's settings, the older last.
 _PREFIXES = ("security.delegation.token.provider.", "security.kerberos.token.provider.")
@@ -39,7 +39,7 @@ _PROVIDERS = {
 def renewal_ratio(conf: Mapping[str, str]) -> float:
     """Return the share of a token's renew interval after which the JobManager makes the next one."""
     try:
-        ratio = float(conf.get(_RATIO, ""))
+        ratio = float(conf.get(RATIO, ""))
     except ValueError:
         return USUAL_RENEWAL_RATIO
     return ratio if 0 < ratio <= 1 else USUAL_RENEWAL_RATIO

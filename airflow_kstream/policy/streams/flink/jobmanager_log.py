@@ -10,8 +10,8 @@ from textwrap import shorten
 
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.flink_conf import flink_duration
 from airflow_kstream.model.streams.horizon import TokenRound
-from airflow_kstream.policy.streams.flink.checkpoint_pace import flink_duration
 
 # A record begins with a time; Flink's own layout has milliseconds after a comma.
 _RECORD = re.compile(

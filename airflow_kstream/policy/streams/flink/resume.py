@@ -36,7 +36,7 @@ def gone(observation: Observation, point: ResumePoint, why: str) -> Conflict:
     name = observation.stream.name
     return Conflict(
         f"{point} is where {name} goes on, and {why}: nothing is started from nothing. Restore it, or say where it "
-        f"starts: {_ways_out(name)}",
+        f"starts: {ways_out(name)}",
         tried=f"find where {name} goes on",
     )
 
@@ -45,7 +45,7 @@ def undecided(observation: Observation, why: str) -> Conflict:
     """Return the refusal to go back to an older state than the last generation may have left."""
     name = observation.stream.name
     return Conflict(
-        f"{why}. Nothing goes back to an older state by itself; say where it starts: {_ways_out(name)}",
+        f"{why}. Nothing goes back to an older state by itself; say where it starts: {ways_out(name)}",
         tried=f"find where {name} goes on",
     )
 
@@ -53,11 +53,12 @@ def undecided(observation: Observation, why: str) -> Conflict:
 def _unknown(observation: Observation) -> str:
     name = observation.stream.name
     if observation.claim is None:
-        return f"nobody said where its first generation starts: {_ways_out(name)}"
-    return f"nobody knows where generation {observation.generation} was left: {_ways_out(name)}"
+        return f"nobody said where its first generation starts: {ways_out(name)}"
+    return f"nobody knows where generation {observation.generation} was left: {ways_out(name)}"
 
 
-def _ways_out(name: str) -> str:
+def ways_out(name: str) -> str:
+    """Return the commands with which a person says where the next generation starts."""
     return (
         f"`kstream streams start {name} --resume PATH` with a savepoint or checkpoint, or "
         f"`kstream streams start {name} --fresh` without any state"

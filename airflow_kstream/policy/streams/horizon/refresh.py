@@ -175,21 +175,21 @@ def _moment(when: datetime | None) -> str:
     return when.strftime("%Y-%m-%d %H:%M UTC") if when else "they end"
 
 
-def refresh_words(spec: StreamSpec, clear: tuple[str, ...], served: str) -> Iterator[str]:
+def refresh_words(spec: StreamSpec, clear: tuple[str, ...], served: str, leader: str) -> Iterator[str]:
     """Yield what `refresh` does to this stream; nothing if it is off. `clear` are the ways on which its tokens can be
-    read by the network, `served` the jobs that take fresh ones."""
+    read by the network, `served` the jobs that take fresh ones, and `leader` the process that does."""
     if not spec.credentials.refresh:
         return
     if not spec.takes_tokens:
         yield (
             f"its tokens are not refreshed, because only {served} are served yet: it is restarted before they end, "
-            "as without refresh; `kstream tokens push` gives its driver fresh ones by hand"
+            f"as without refresh; `kstream tokens push` gives its {leader} fresh ones by hand"
         )
         return
     policy = spec.refresh
     yield (
         "its tokens are refreshed: once a restart would be planned, fresh ones are pushed each "
-        f"{policy.push_ratio:.0%} of their renew interval (a day by Hadoop's defaults), and its driver confirms them"
+        f"{policy.push_ratio:.0%} of their renew interval (a day by Hadoop's defaults), and its {leader} confirms them"
     )
     wanted = (
         f"; an absence of {format_duration(policy.tolerate_absence)} is to be tolerated, so they come earlier if needed"

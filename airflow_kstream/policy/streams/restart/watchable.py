@@ -17,10 +17,16 @@ def require_submittable(spec: StreamSpec, cluster: Cluster) -> None:
     """Check the declaration as if it had just been read: one that was built in Python never was.
 
     Raises InvalidInput: when `StreamSpec.from_mapping` would refuse it, or as `require_watchable`, or when the staging
-    folder is on another filesystem.
+    folder is on another filesystem, or a folder of its states and `state_dir` lie in one another.
     """
     spec.checked()
     require_watchable(spec, cluster)
+    for name, folder in spec.own_folders.items():
+        if _overlap(folder, cluster.state_dir):
+            raise InvalidInput(
+                f"{name}: {folder} and the connection's state_dir {cluster.state_dir} lie in one another",
+                tried=f"check {spec.name} against {cluster.name}",
+            )
     for error in misplaced_staging(spec.conf, cluster):
         raise InvalidInput(error, tried=f"check {spec.name} against {cluster.name}")
 

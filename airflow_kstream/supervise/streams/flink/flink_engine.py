@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -73,7 +73,10 @@ class FlinkEngine:
         return flink_submission(order, client)
 
     def draft(self, order: SubmissionOrder) -> Submission:
-        return self.submission(order)
+        """Build the same with all that is missing on this host at once."""
+        plan, cluster = self.submission(order), order.cluster
+        missing = dict.fromkeys((plan.obstacle, *_missing(cluster, order.spec)))
+        return replace(plan, obstacle="; ".join(filter(None, missing)))
 
     def turn(self, within: timedelta) -> AbstractContextManager[None]:
         return flink.turn(within)
@@ -199,19 +202,38 @@ def _flink(spec: StreamSpec) -> FlinkStreamSpec:
 
 def _client(cluster: Cluster, spec: StreamSpec) -> FlinkInstallation:
     """Return the Flink that submits the stream. Raises InvalidInput: when this host has none that can."""
+    return replace(_installed(cluster, spec), renewer=_renewer(cluster), jar=_JAR)
+
+
+def _installed(cluster: Cluster, spec: StreamSpec) -> FlinkInstallation:
     homes, name = cluster.client.flink_homes, _flink(spec).deploy.flink
     there = f"connection {cluster.name} has {', '.join(homes) or 'none'} in flink_homes"
     if name is None and len(homes) != 1:
         raise InvalidInput(f"deploy.flink does not say which Flink submits {spec.name}; {there}")
     if name is not None and name not in homes:
         raise InvalidInput(f"deploy.flink is {name!r}; {there}")
-    client = flink.installation(homes[name] if name else next(iter(homes.values())))
-    renewer = rpc_conf(cluster).get(_RENEWER)
-    if not renewer:
-        raise InvalidInput(
-            f"{cluster.hadoop_conf_dir} has no {_RENEWER}: nobody could renew the tokens with which TaskManagers start"
-        )
-    return replace(client, renewer=renewer, jar=_JAR)
+    return flink.installation(homes[name] if name else next(iter(homes.values())))
+
+
+def _renewer(cluster: Cluster) -> str:
+    if renewer := rpc_conf(cluster).get(_RENEWER):
+        return renewer
+    raise InvalidInput(
+        f"{cluster.hadoop_conf_dir} has no {_RENEWER}: nobody could renew the tokens with which TaskManagers start"
+    )
+
+
+def _missing(cluster: Cluster, spec: StreamSpec) -> Iterator[str]:
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: _installed(cluster, spec),
+        lambda: _renewer(cluster),
+        lambda: flink.check_hadoop(cluster),
+    )
+    for check in checks:
+        try:
+            check()
+        except InvalidInput as error:
+            yield error.message
 
 
 def _submit(

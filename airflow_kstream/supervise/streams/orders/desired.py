@@ -13,7 +13,7 @@ from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.contract import newest_claim, newest_trace
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, StreamId
-from airflow_kstream.model.streams.resume import NOTHING, StartWord
+from airflow_kstream.model.streams.resume import NOTHING, StartWord, require_one_start
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.model.versioned import UnknownSpec
@@ -43,8 +43,7 @@ def start_from(
     when a start is both fresh and from a state, or as `named_state`.
     """
     tried = f"start {run.spec.name}"
-    if path and fresh:
-        raise InvalidInput("a start is fresh, or from a state; allowed is one of them", tried=tried)
+    require_one_start(run.spec.name, path, fresh=fresh)
     if alive := [app.id for app in run.session.yarn.applications(run.id.tag) if app.alive]:
         raise Conflict(f"{', '.join(alive)} runs: stop the stream first", tried=tried)
     state = named_state(run.session, path) if path else NOTHING

@@ -59,7 +59,8 @@ def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSu
     plan = engine.draft(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     notes += plan.notes
-    notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster), engine.words.refreshed)]
+    said = engine.words
+    notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster), said.refreshed, said.leader)]
     notes += [str(each) for each in engine.uncounted_tokens(cluster, spec)]
     return ExplainedSubmission(
         tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)), tuple(_blocked(cluster, spec, plan))

@@ -205,6 +205,45 @@ def test_a_plan_shows_each_line_with_its_source_and_its_reason() -> None:
     assert "of /opt/flink/conf only env.java.opts.* count" in shown
 
 
+def notes(conf: dict[str, str], connection: dict[str, str] | None = None, resume: ResumePoint | None = None) -> str:
+    plan = planned(replace(FLINK_SPEC, conf=conf), cluster=with_conf(connection or {}), resume=resume)
+    return "\n".join(plan.notes)
+
+
+def test_a_plan_says_where_it_begins_and_a_submission_knows() -> None:
+    waits = "waits for a person's word: `kstream streams start orders --resume PATH`"
+    assert waits in notes({})
+    assert waits not in notes({}, resume=NOTHING)
+
+
+def test_a_plan_notes_that_nothing_sets_the_interval_of_checkpoints() -> None:
+    interval = {"execution.checkpointing.interval": "30s"}
+    lacks = "unless the job sets one itself, it makes no checkpoints"
+    assert lacks in notes({})
+    assert lacks not in notes(interval) + notes({}, interval)
+
+
+def test_a_plan_notes_that_tls_keeps_a_job_from_its_marker() -> None:
+    fails = "the jar that stops the job at its marker speaks no TLS"
+    assert fails in notes({}, {"security.ssl.rest.enabled": "true"})
+    assert fails not in notes({"security.ssl.rest.enabled": "false"})
+
+
+def test_a_plan_names_all_that_this_host_lacks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CLASSPATH", raising=False)
+    plan = explained(CLUSTER, FLINK_SPEC, SimFlink(SimHdfs(SimClock()), SimYarn(SimClock())))
+    blocked = "\n".join(plan.blocked)
+    for lacks in ("has none in flink_homes", "needs HADOOP_CLASSPATH"):
+        assert lacks in blocked
+
+
+def test_a_job_without_a_driver_names_its_own_process() -> None:
+    spec = replace(FLINK_SPEC, credentials=ProxyUserCredentials("alice", refresh=True))
+    shown = str(explained(CLUSTER, spec, SimFlink(SimHdfs(SimClock()), SimYarn(SimClock()))))
+    assert "and its JobManager confirms them" in shown
+    assert "driver" not in shown
+
+
 def test_a_queue_needs_room_for_all_slots() -> None:
     needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=5)), stops_itself=True)
     sizes = {name: size.memory for name, size in needs.containers.items()}

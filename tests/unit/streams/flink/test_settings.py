@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.model.streams.flink_conf import flink_duration
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkJob, FlinkVertex
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.stream import KeytabCredentials
@@ -14,7 +15,6 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     checkpoint_limit,
     checkpoint_trouble,
     declared_pace,
-    flink_duration,
     records_read,
 )
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens

@@ -135,7 +135,7 @@ def test_a_secret_inside_of_a_value_is_refused_and_only_it_is_to_be_hidden(key: 
     ],
 )
 def test_a_secret_among_the_arguments_is_refused_with_where_it_belongs(arguments: list[str], name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"let the job read it with spark\.conf\.get") as refused:
+    with pytest.raises(InvalidInput, match=r"let the job read it from its configuration") as refused:
         declared(arguments=arguments)
     assert f"arguments: {name}: a secret in clear" in str(refused.value)
     assert VALUE not in str(refused.value)

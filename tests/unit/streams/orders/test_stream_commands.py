@@ -24,6 +24,7 @@ from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
+from tests.commands import ran
 from tests.simulated.flink import metadata
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
@@ -132,7 +133,7 @@ def test_plan_names_the_client_of_the_declaration_or_the_persons(
         main(["streams", "plan", "--cluster", str(cluster_file(tmp_path)), str(spec), *options])
     assert end.value.code == code
     planned = capsys.readouterr().out.splitlines()
-    assert f"{tmp_path / client} \\" in planned
+    assert str(tmp_path / client) in planned
     assert planned[0].startswith("# blocked: can't be submitted from here: this host has no Spark") is bool(code)
 
 
@@ -613,6 +614,12 @@ def test_a_name_that_no_stream_has_is_not_watched(kstream: CommandLine) -> None:
     code, lines = kstream.run("status", "--watch", name="ordres")
     assert code == 1
     assert "did you mean orders?" in " ".join(lines)
+
+
+def test_two_words_on_one_start_are_refused_before_any_server_is_asked(tmp_path: Path) -> None:
+    words = ("start", "orders", "--cluster", str(tmp_path / "no-cluster.yaml"), "--fresh", "--resume", "/saved")
+    refused = ran("streams", *words)
+    assert (refused.code, "allowed is one of them" in refused.err) == (2, True)
 
 
 def start_word(kstream: CommandLine) -> StartWord | None:

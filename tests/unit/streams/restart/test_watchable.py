@@ -9,7 +9,9 @@ import pytest
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.deploy import Savepoints
 from airflow_kstream.policy.streams.restart.watchable import require_submittable, require_watchable
+from tests.simulated.flink import FLINK_SPEC
 from tests.simulated.yarn import TICKET_SPEC
 
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://ns", Identity("a@R", "/k"), "/user/kstream")
@@ -45,6 +47,14 @@ def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything(
 )
 def test_a_checkpoint_beside_all_else_can_be_watched(checkpoints: tuple[str, ...]) -> None:
     require_watchable(replace(TICKET_SPEC, checkpoints=checkpoints), CLUSTER)
+
+
+def test_states_in_the_supervisors_folder_are_refused_before_anything() -> None:
+    spec = replace(FLINK_SPEC, savepoints=Savepoints(folder="/user/kstream/saved"))
+    require_watchable(spec, CLUSTER)
+    with pytest.raises(InvalidInput, match=r"savepoints\.folder: /user/kstream/saved and the connection's state_dir"):
+        require_submittable(spec, CLUSTER)
+    require_submittable(replace(spec, savepoints=Savepoints(folder="/user/saved")), CLUSTER)
 
 
 @pytest.mark.parametrize("staging", ["/tmp/staging", "hdfs:///tmp", "hdfs://ns/tmp"])
