@@ -75,7 +75,7 @@ def test_the_plan_on_the_command_line_is_the_dags_own(
 
     assert end.value.code == 0
     assert capsys.readouterr().out.strip() == operator.submission
-    assert f"{clients / client} " in operator.submission
+    assert f"{clients / client}\n" in operator.submission
     assert f"--queue {queue} " in operator.submission
 
 

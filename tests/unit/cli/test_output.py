@@ -56,7 +56,9 @@ def test_a_reader_that_has_gone_is_noticed() -> None:
 def test_a_terminal_keeps_one_table_and_the_last_one_is_left_whole() -> None:
     """It is higher than the terminal: while streams are watched, its first rows are shown."""
     written = StringIO()
-    console = Console(force_terminal=True, width=120, height=12, file=written, legacy_windows=False)
+    # Whatever terminal runs the tests: a dumb one moves no cursor.
+    terminal = {"TERM": "xterm"}
+    console = Console(force_terminal=True, width=120, height=12, file=written, legacy_windows=False, _environ=terminal)
     verdicts = {f"s{number:03}": Verdict(None, "nothing is known") for number in range(50)}
     with _screen(console) as show_look:
         for second in (1, 2):
