@@ -332,6 +332,11 @@ Count = Annotated[
     must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000", minimum=1, maximum=1_000_000),
 ]
 
+# Fewer than the claims that a stream's folder keeps: what an older one began with is not known.
+FewGenerations = Annotated[
+    int, must(lambda number: 1 <= number <= 8, "a whole number from 1 to 8", minimum=1, maximum=8)
+]
+
 # As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
 FileName = Annotated[
     str, must(_is_file_name, "a path or a URI, printable, without a comma", pattern="^(?!-)[^,]*[^,/]$")

@@ -9,6 +9,7 @@ from enum import StrEnum
 from airflow_kstream.model.fields import (
     STRICT,
     Count,
+    FewGenerations,
     FileName,
     HdfsFolder,
     HdfsPath,
@@ -138,4 +139,4 @@ class Savepoints:
 
     folder: HdfsPath | None = None
     format: SavepointFormat = SavepointFormat.NATIVE
-    keep: Count = 3
+    keep: FewGenerations = 3

@@ -108,6 +108,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "ServiceName": _WORD.map(lambda drawn: drawn.strip(".") or "kafka"),
     "Brokers | None": st.none() | st.builds("{}:{}".format, _SMALL, st.integers(1, 65_535)),
     "Count": st.integers(1, 1_000_000),
+    "FewGenerations": st.integers(1, 8),
     "Word | None": st.none() | _WORD,
     "SparkBinary | None": st.none() | st.sampled_from(SPARK_BINARIES),
     "Memory | None": st.none() | st.builds("{}{}".format, st.integers(1, 9999), st.sampled_from(["", *"kmgtKMGT"])),
@@ -117,7 +118,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "tuple[AirflowTag, ...]": st.lists(_WORD, max_size=2).map(tuple),
     "PortRange | None": st.none() | st.integers(1024, 65_535).map(lambda port: f"{port}-65535"),
     "tuple[HdfsFolder, ...]": st.lists(_SMALL.map("hdfs://ns/{}".format), max_size=2).map(tuple),
-    "HdfsPath | None": st.none() | _SMALL.map("/{}".format),
+    "HdfsPath | None": st.none() | _SMALL.map("/savepoints/{}".format),
     "SavepointFormat": st.sampled_from(SavepointFormat),
     "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
 }
@@ -178,14 +179,15 @@ _POLICIES = (
 _OF_FLINK = _OF_SPEC | {
     "engine": st.just(EngineName.FLINK),
     "application": _PATH.map("{}.jar".format),
-    "checkpoints": _SMALL.map(lambda name: (f"/{name}",)),
+    # Its folders lie apart.
+    "checkpoints": _SMALL.map(lambda name: (f"/checkpoints/{name}",)),
     "conf": st.dictionaries(_WORD, _TEXT, max_size=3).map(_without_literals),
     "deploy": every_field(FlinkDeploy),
     "kafka": st.just(KafkaPolicy()),
     "heartbeat": st.builds(replace, every_field(HeartbeatPolicy), on_stall=st.just(OnStall.REPORT)),
     "restart": st.builds(replace, every_field(RestartPolicy), for_new_taskmanagers=st.booleans()),
     "savepoints": every_field(Savepoints),
-    "outputs": st.lists(_SMALL.map("/{}".format), max_size=2).map(tuple),
+    "outputs": st.lists(_SMALL.map("/outputs/{}".format), max_size=2).map(tuple),
 }
 specs = st.one_of(
     st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)}),
