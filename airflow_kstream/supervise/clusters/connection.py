@@ -78,9 +78,13 @@ class ConnectionFields:
         data = {name: value for name, value in written(self).items() if value not in (None, {}, [])}
         if self.allow is not None:
             data["allow"] = self.allow.to_json()
-        secret = [f"spark_conf {key}" for key, value in self.spark_conf.items() if secrets_in(key, value)]
-        if "spark_conf" in data:
-            data["spark_conf"] = {key: value for key, value in self.spark_conf.items() if not secrets_in(key, value)}
+        secret = []
+        for name in ("spark_conf", "flink_conf"):
+            conf = data.get(name, {})
+            hidden = [key for key, value in conf.items() if secrets_in(key, value)]
+            secret += [f"{name} {key}" for key in hidden]
+            for key in hidden:
+                del conf[key]
         if data.pop("keytab", None):
             secret.append("keytab")
         return data, tuple(secret)

@@ -107,6 +107,7 @@ def test_what_is_secret_stays_out_of_the_environment(cluster_file: Path, capsys:
     keytab = base64.b64encode(b"key").decode()
     fields = yaml.safe_load(cluster_file.read_text()) | {"keytab": keytab, "allow": {}}
     fields |= {"spark_conf": {"spark.ssl.keyPassword": "hunter2", "spark.a": "b"}}
+    fields |= {"flink_conf": {"s3.secret-key": "hunter2", "state.backend.type": "rocksdb"}}
     del fields["keytab_path"]
     cluster_file.write_text(yaml.safe_dump(fields))
     assert run("--cluster", str(cluster_file), command="env") == 0
@@ -114,4 +115,6 @@ def test_what_is_secret_stays_out_of_the_environment(cluster_file: Path, capsys:
     assert (keytab in printed.out, "hunter2" in printed.out) == (False, False)
     extra = json.loads(shlex.split(printed.out)[1].partition("=")[2])["extra"]
     assert (extra["spark_conf"], extra["allow"]) == ({"spark.a": "b"}, {})
-    assert printed.err.endswith("; left out, as secret: spark_conf spark.ssl.keyPassword, keytab\n")
+    assert extra["flink_conf"] == {"state.backend.type": "rocksdb"}
+    left_out = "spark_conf spark.ssl.keyPassword, flink_conf s3.secret-key, keytab"
+    assert printed.err.endswith(f"; left out, as secret: {left_out}\n")
