@@ -18,8 +18,9 @@ from airflow_kstream.model.kerberos.identity import Identity
 T = TypeVar("T")
 
 _HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
-# An ACTIVE one answers this from memory. One that is frozen must not hold up the others for longer.
+# Of a refusal that is text alone.
 _LONGEST_TEXT = 300
+# An ACTIVE one answers this from memory. One that is frozen must not hold up the others for longer.
 _TO_INTRODUCE_ITSELF = TimeLimits(5.0, 10.0, 10.0)
 
 

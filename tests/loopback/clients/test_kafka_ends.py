@@ -36,6 +36,17 @@ def test_an_outage_during_a_question_about_a_moment_is_remembered() -> None:
     assert second.value is first.value
 
 
+def test_a_refusal_is_remembered_of_its_question_alone() -> None:
+    ends, nowhere, now = KafkaEnds(NOBODY), KafkaPolicy(), datetime.now(UTC)
+    errors = []
+    for topic in ("orders", "orders", "bills"):
+        with pytest.raises(InvalidInput) as refused:
+            ends.at(nowhere, [topic], now)
+        errors.append(refused.value)
+    assert errors[0] is errors[1]
+    assert errors[0] is not errors[2]
+
+
 def test_a_keytab_that_is_not_there_is_an_error_of_ours() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(CredentialError):
         KafkaEnds(NOBODY).of(KafkaPolicy(f"127.0.0.1:{listening.getsockname()[1]}"), {"orders": {0: 1}})

@@ -50,6 +50,20 @@ def test_what_demands_a_ticket_or_is_no_answer_of_hadoop_is_not_called_open(answ
         assert open_nodemanager(server.address, ADA, Tls()) is None
 
 
+def test_neither_a_redirection_nor_a_proxy_answers_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    everybody = said({"Path": "/user/dr.who", "nodeInfo": {}})
+    with serving({"": everybody}) as other:
+        monkeypatch.setenv("http_proxy", other.address)
+        elsewhere = Answer(307, headers={"Location": f"{other.address}/webhdfs/v1/"})
+        for answer in (elsewhere, KERBEROS):
+            with serving({"": answer}) as server:
+                assert open_namenode(server.address, ADA, Tls()) is None
+                assert open_nodemanager(server.address, ADA, Tls()) is None
+        assert other.requests == []
+
+
 def test_a_server_that_is_away_is_not_called_open() -> None:
     for ask in (open_namenode, open_nodemanager):
         with pytest.raises(Unavailable, match="refused"):

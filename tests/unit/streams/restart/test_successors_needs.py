@@ -31,6 +31,8 @@ from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, re
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.dry_run import blocked
+from airflow_kstream.supervise.streams.restart.submit import preflight
+from tests.simulated.ended_lives import end
 from tests.simulated.life import SPEC, Life
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC
 
@@ -398,6 +400,15 @@ def test_rights_are_asked_before_a_stop_alone(life: Life) -> None:
     assert (asked.count("queue_rights"), asked.count("checks_rights")) == (1, 0)
 
 
+def test_nothing_is_asked_of_rights_once_a_generation_has_ended(life: Life) -> None:
+    asked: list[str] = []
+    life.begin()
+    life.yarn.at_request = lambda request, about: asked.append(request)
+    end(life)
+    preflight(life.run, observe(life.run))
+    assert "queue_rights" not in asked
+
+
 def test_a_dry_run_names_the_right_that_a_restart_lacks(life: Life) -> None:
     life.begin()
     without_its_right(life)
@@ -405,6 +416,26 @@ def test_a_dry_run_names_the_right_that_a_restart_lacks(life: Life) -> None:
     observation = observe(life.run)
     (why,) = blocked(life.run, observation, Stop(1, "application_1_0001", "a new jar", preflight=True))
     assert "user streamer may not submit to queue root.default" in why
+
+
+def test_a_dry_run_proves_nothing_by_a_server_that_is_away(life: Life) -> None:
+    def away() -> None:
+        raise Unavailable("no KDC answers", tried="log in")
+
+    life.begin()
+    life.kdc.at_request = away
+    observation, step = observe(life.run), Stop(1, "application_1_0001", "a new jar", preflight=True)
+    with pytest.raises(Unavailable, match="no KDC answers"):
+        blocked(life.run, observation, step)
+    without_its_right(life)
+    (why,) = blocked(life.run, observation, step)
+    assert "may not submit" in why
+
+
+def test_a_dry_run_of_a_forced_stop_does_not_ask_for_what_its_successor_needs(life: Life) -> None:
+    life.begin()
+    without_its_right(life)
+    assert blocked(life.run, observe(life.run), Stop(1, "application_1_0001", "its end is near", preflight=False)) == ()
 
 
 def test_a_checkpoint_that_is_yet_to_be_made_needs_the_right_to_make_it(life: Life) -> None:
