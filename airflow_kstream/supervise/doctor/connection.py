@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -20,6 +21,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, Supervisors, folder_name
 from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.clusters.cluster_facts import OpenWeb
 from airflow_kstream.model.clusters.state_dir_rights import StateDirUse
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
@@ -321,7 +323,10 @@ def _nodemanager(session: ClusterSession) -> str | ProbeFinding:
 
 def _namenode(session: ClusterSession) -> str:
     """Raises Denied: also when WebHDFS took the request without a proof of who asks."""
-    opened = open_namenodes(session)
+    opened: tuple[OpenWeb, ...] = ()
+    # Of a pair, one that is away harms no connection; of both, the request below says so.
+    with suppress(Unavailable):
+        opened = open_namenodes(session)
     if opened:
         tried, servers = "ask the NameNode who we are", ", ".join(web.server for web in opened)
         raise Denied(f"{open_words(opened)}. {TO_ASK_NAMENODES}", tried=tried, server=servers)

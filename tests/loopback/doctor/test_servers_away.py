@@ -12,22 +12,26 @@ from typing import Any, cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.doctor.connection import _probes
 from airflow_kstream.supervise.doctor.examination import cluster_facts, foretell
 from tests.commands import ran
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 from tests.simulated.spark_homes import SparkHome
+from tests.simulated.strange_servers import Answer, said, serving
 
 AWAY = replace(CLUSTER, resourcemanagers=("http://127.0.0.1:1",), namenodes=("http://127.0.0.1:1",))
 
 
 @contextmanager
-def away(hdfs: SimHdfs) -> Iterator[ClusterSession]:
-    """Open a session with this HDFS, and no other server."""
-    with open_session(AWAY, AWAY.watcher) as session:
-        yield ClusterSession(AWAY, AWAY.watcher, cast(Hdfs, hdfs), session.yarn, session.kafka)
+def away(hdfs: SimHdfs, *namenodes: str) -> Iterator[ClusterSession]:
+    """Open a session with this HDFS, and no other server but these NameNodes' web servers, of which one is away."""
+    cluster = replace(AWAY, namenodes=(*namenodes, *AWAY.namenodes))
+    with open_session(cluster, cluster.watcher) as session:
+        yield ClusterSession(cluster, cluster.watcher, cast(Hdfs, hdfs), session.yarn, session.kafka)
 
 
 def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(
@@ -51,6 +55,22 @@ def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(
 def test_what_could_not_be_asked_is_shown_with_its_reason(cluster_file: Path) -> None:
     result = ran("doctor", "--cluster", str(cluster_file))
     assert "could not be asked, because" in result.words
+
+
+def test_a_connection_works_with_one_of_two_namenodes() -> None:
+    kerberos = Answer(401, headers={"WWW-Authenticate": "Negotiate"})
+    with serving({"": kerberos}) as server, away(SimHdfs(SimClock()), server.address) as session:
+        assert _probes()["active NameNode"](session) == f"one of {server.address}, http://127.0.0.1:1 is active"
+
+
+def test_a_connection_fails_with_a_namenode_that_wants_no_proof_also_where_the_other_is_away() -> None:
+    everybody = said({"Path": "/user/dr.who"})
+    with (
+        serving({"": everybody}) as server,
+        away(SimHdfs(SimClock()), server.address) as session,
+        pytest.raises(Denied, match=r"everybody is dr\.who there"),
+    ):
+        _probes()["active NameNode"](session)
 
 
 @pytest.mark.parametrize(
