@@ -35,7 +35,7 @@ from airflow_kstream.policy.streams.restart.allowed import words
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
-from airflow_kstream.supervise.doctor.server_facts import open_namenodes, open_node
+from airflow_kstream.supervise.doctor.server_facts import node_page, open_namenodes, open_node
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_use
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.streams.look.allowed import needed_by, needed_by_all, not_allowed
@@ -313,7 +313,7 @@ def _applications(session: ClusterSession) -> str:
 def _nodemanager(session: ClusterSession) -> str | ProbeFinding:
     """Tell whether one knows who asks. What it can't tell harms no connection: logs then come from HDFS."""
     try:
-        found = open_node(session)
+        found = open_node(session, node_page(session))
     except (NotFound, Unavailable) as error:
         return ProbeFinding(f"no NodeManager answers: {error.without_advice}", warns=True)
     if found is None:

@@ -36,6 +36,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     ServiceName,
     SparkClient,
     StopWay,
+    known,
 )
 from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
@@ -81,7 +82,7 @@ def server_facts(session: ClusterSession) -> ServerFacts:
     """Ask all servers, the configurations at once. Nothing raises: each fact may be missing by itself."""
     active = try_ask("the active ResourceManager", session.yarn.active)
     inventory = try_ask("the versions in HDFS", lambda: _inventory(session), _OF_HDFS)
-    node = try_ask("a NodeManager", lambda: _node_page(session))
+    node = try_ask("a NodeManager", lambda: node_page(session))
     served = _served(session, [one for one in (active, node) if isinstance(one, str)])
     return ServerFacts(
         namenode=_namenode_conf(session, inventory, served),
@@ -94,7 +95,7 @@ def server_facts(session: ClusterSession) -> ServerFacts:
         stops=try_ask("a way to stop applications", lambda: _stop_way(session)),
         open_webs=OpenWebs(
             try_ask("whether WebHDFS wants a proof of who asks", lambda: open_namenodes(session)),
-            try_ask("whether a NodeManager wants a proof of who asks", lambda: open_node(session)),
+            try_ask("whether a NodeManager wants a proof of who asks", lambda: open_node(session, known(node))),
         ),
     )
 
@@ -116,12 +117,12 @@ def open_namenodes(session: ClusterSession) -> tuple[OpenWeb, ...]:
     return opened
 
 
-def open_node(session: ClusterSession) -> OpenWeb | None:
-    """Return a NodeManager if it wants no proof of who asks, else None. Raises NotFound: when none runs.
+def open_node(session: ClusterSession, page: str) -> OpenWeb | None:
+    """Return the NodeManager of this page if it wants no proof of who asks, else None.
 
     Raises Unavailable: when it does not answer.
     """
-    return open_nodemanager(_node_page(session), session.identity, session.cluster.tls)
+    return open_nodemanager(page, session.identity, session.cluster.tls)
 
 
 def _stop_way(session: ClusterSession) -> StopWay:
@@ -139,7 +140,7 @@ def _inventory(session: ClusterSession) -> HdfsInventory:
         jmx.close()
 
 
-def _node_page(session: ClusterSession) -> str:
+def node_page(session: ClusterSession) -> str:
     """Return the web address of a NodeManager. Raises NotFound: when none runs."""
     node = session.yarn.any_node()
     if node is None:

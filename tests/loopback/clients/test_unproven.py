@@ -53,7 +53,7 @@ def test_what_demands_a_ticket_or_is_no_answer_of_hadoop_is_not_called_open(answ
 def test_neither_a_redirection_nor_a_proxy_answers_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    everybody = said({"Path": "/user/dr.who", "nodeInfo": {}})
+    everybody = said({"Path": "/user/dr.who", "nodeInfo": {"id": "nm1:8041"}})
     with serving({"": everybody}) as other:
         monkeypatch.setenv("http_proxy", other.address)
         elsewhere = Answer(307, headers={"Location": f"{other.address}/webhdfs/v1/"})

@@ -12,16 +12,18 @@ from typing import Any, cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.clusters.cluster_facts import OpenWeb
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import _probes
 from airflow_kstream.supervise.doctor.examination import cluster_facts, foretell
+from airflow_kstream.supervise.doctor.server_facts import server_facts
 from tests.commands import ran
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs
 from tests.simulated.spark_homes import SparkHome
-from tests.simulated.strange_servers import Answer, said, serving
+from tests.simulated.strange_servers import Answer, introduction, said, serving
 
 AWAY = replace(CLUSTER, resourcemanagers=("http://127.0.0.1:1",), namenodes=("http://127.0.0.1:1",))
 
@@ -71,6 +73,18 @@ def test_a_connection_fails_with_a_namenode_that_wants_no_proof_also_where_the_o
         pytest.raises(Denied, match=r"everybody is dr\.who there"),
     ):
         _probes()["active NameNode"](session)
+
+
+def test_one_listing_of_nodes_finds_the_nodemanager_of_all_facts() -> None:
+    with serving(
+        {"/conf": said({"properties": []}), "/ws/v1/node/info": said({"nodeInfo": {"id": "nm1:8041"}})}
+    ) as server:
+        node = {"id": "nm1:8041", "nodeHTTPAddress": server.address.removeprefix("http://")}
+        server.script |= {"/info": introduction(), "/nodes": said({"nodes": {"node": [node]}})}
+        cluster = replace(AWAY, resourcemanagers=(server.address,))
+        with open_session(cluster, cluster.watcher) as session:
+            assert server_facts(session).open_webs.node == OpenWeb(server.address)
+        assert sum("/cluster/nodes" in each for each in server.requests) == 1
 
 
 @pytest.mark.parametrize(
