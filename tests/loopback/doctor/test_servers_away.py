@@ -65,7 +65,7 @@ def test_a_connection_works_with_one_of_two_namenodes() -> None:
         assert _probes()["active NameNode"](session) == f"one of {server.address}, http://127.0.0.1:1 is active"
 
 
-def test_a_connection_fails_with_a_namenode_that_wants_no_proof_also_where_the_other_is_away() -> None:
+def test_one_namenode_without_proof_fails_the_check_with_the_other_away() -> None:
     everybody = said({"Path": "/user/dr.who"})
     with (
         serving({"": everybody}) as server,
