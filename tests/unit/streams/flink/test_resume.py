@@ -180,6 +180,26 @@ def test_an_older_state_that_a_person_names_is_the_new_position(begun: FlinkLife
     assert not begun.engine.resumed[-1].startswith(folder)
 
 
+def test_the_right_to_drop_state_is_no_word_on_where_it_starts(begun: FlinkLife) -> None:
+    begun.complete(1)
+    left = f"{begun.folder}/chk-1"
+    begun.die()
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    start_from(begun.life.run, "an operator is gone", drops_unmapped=True)
+    begun.life.begin()
+    assert begun.claim.start.resume == ResumePoint(left, 1, made_by=1, drops_unmapped=True)
+    begun.complete(2)
+    begun.life.reconcile()
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    begun.hdfs.delete(begun.folder, recursive=True)
+    start_from(begun.life.run, "another is gone", drops_unmapped=True)
+    with pytest.raises(Conflict, match="is older than it was"):
+        begun.life.begin()
+    assert len(begun.yarn.apps) == 2
+
+
 def test_a_word_holds_for_one_generation(begun: FlinkLife) -> None:
     begun.complete(1)
     begun.die()
@@ -283,6 +303,9 @@ def test_a_state_of_a_former_user_is_not_skipped_for_an_older_one(begun: FlinkLi
     with pytest.raises(Conflict, match=f"generation 2 left {left}") as refused:
         again(begun)
     assert "--resume PATH" in refused.value.message
+    start_from(begun.life.run, "an operator is gone", drops_unmapped=True)
+    with pytest.raises(Conflict, match=f"generation 2 left {left}"):
+        begun.life.begin()
     assert not begun.yarn.apps
     start_from(begun.life.run, "it is ours", path=left)
     begun.life.begin()
