@@ -98,6 +98,21 @@ def test_a_dead_job_is_closed_before_anybody_reads_where_it_was_left(begun: Flin
     assert f"{folder}/chk-1" not in begun.hdfs.modes
 
 
+def test_what_a_dead_job_completes_just_before_it_is_closed_is_followed(begun: FlinkLife) -> None:
+    """A process of it that nobody saw still lives."""
+    begun.complete(1)
+    folder = begun.folder
+    begun.die()
+
+    def complete(request: str, path: str) -> None:
+        if (request, path) == ("mode", folder):
+            begun.hdfs.write(f"{folder}/chk-2/_metadata", metadata(2))
+
+    begun.hdfs.at_request = complete
+    again(begun)
+    assert begun.engine.resumed[-1] == f"{folder}/chk-2"
+
+
 def test_a_job_that_runs_is_never_closed(begun: FlinkLife) -> None:
     begun.complete(1)
     for _ in range(3):
@@ -119,6 +134,14 @@ def test_a_savepoint_counts_by_its_number_among_checkpoints(begun: FlinkLife) ->
     begun.die()
     again(begun)
     assert begun.engine.resumed[-1] == f"{folder}/chk-5" != older
+
+
+def test_a_savepoint_is_no_position_once_a_later_checkpoint_is_complete(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.save(2)
+    begun.complete(3)
+    begun.die()
+    assert observe(begun.life.run).checkpoints[0].position.commit == 3
 
 
 def test_a_generation_that_completed_nothing_is_followed_from_where_it_began(begun: FlinkLife) -> None:
