@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -58,11 +58,11 @@ class FakeExaminer:
 class FakeEngine:
     """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed.
 
-    `at_preflight` happens during each check of the host, and can raise; `at_submit` when a client begins. Its client's
-    next runs end as `ends` says; what ends badly submits nothing, unless the client `submits` before. `hangs` is what
-    stands still in its jobs; they show nothing but `shows`, if that is set. They run `query`, which reads what `reads`
-    says of Kafka, and more if it `reads_more`. With a `clock` epochs come by it; its new workers start with the tokens
-    `workers`.
+    `at_preflight` happens during each check of the host, and can raise; `at_turn` while a client waits for its place on
+    the host, `at_submit` when it begins. Its client's next runs end as `ends` says; what ends badly submits nothing,
+    unless the client `submits` before. `hangs` is what stands still in its jobs; they show nothing but `shows`, if that
+    is set. They run `query`, which reads what `reads` says of Kafka, and more if it `reads_more`. With a `clock` epochs
+    come by it; its new workers start with the tokens `workers`.
     """
 
     words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
@@ -74,6 +74,8 @@ class FakeEngine:
     calls: list[str] = field(default_factory=list)
     files: tuple[str, ...] = ()
     at_preflight: Callable[[], object] = lambda: None
+    at_turn: Callable[[], object] = lambda: None
+    has_turn: bool = False
     at_submit: Callable[[], object] = lambda: None
     ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
     submits: bool = False
@@ -93,8 +95,14 @@ class FakeEngine:
     def draft(self, order: SubmissionOrder) -> Submission:
         return self.submission(order)
 
-    def turn(self, within: timedelta) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def turn(self, within: timedelta) -> Iterator[None]:
+        self.at_turn()
+        self.has_turn = True
+        try:
+            yield
+        finally:
+            self.has_turn = False
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")
@@ -115,6 +123,7 @@ class FakeEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
+        assert self.has_turn, "its client has waited for its place on this host, and holds it"
         self.at_submit()
         end = self.ends.pop(0) if self.ends else SubmitOutcome(0, "")
         if isinstance(end, BaseException):
@@ -166,8 +175,8 @@ class FakeEngine:
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         return None
 
-    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
-        return ()
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> Iterator[str]:
+        return iter(())
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5

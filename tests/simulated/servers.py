@@ -199,6 +199,7 @@ class SimHdfs:
         self.acls.discard(path)
 
     def change_mode(self, path: str, permission: str) -> None:
+        self.at_request("mode", path)
         if path not in self.files and not self._is_folder(path):
             raise NotFound(path)
         self._require_owner(path, "change the mode of")

@@ -132,6 +132,11 @@ class Observation:
         word = self.desired.start
         return word if word and word.generation == self.next_generation else None
 
+    @property
+    def placed(self) -> bool:
+        """Return whether a person said where the next generation starts, and not only which state it may lose."""
+        return self.start_word is not None and self.start_word.places
+
     @cached_property
     def current(self) -> Application | None:
         """Return the application of the highest generation, None if it has none."""

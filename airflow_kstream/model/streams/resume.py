@@ -45,6 +45,11 @@ class StartWord:
     fresh: bool = False
     drops_unmapped: bool = False
 
+    @property
+    def places(self) -> bool:
+        """Return whether it says where the generation starts."""
+        return self.fresh or bool(self.path)
+
 
 def require_one_start(name: str, path: str, *, fresh: bool) -> None:
     """Raises InvalidInput: when a start of this stream is both fresh and from a state."""

@@ -25,7 +25,7 @@ def position_doubt(observation: Observation, looks: Looks) -> str | None:
     None if it may: they continue what the last generation left, or a person accepted them exactly as they are.
     """
     doubts = list(_doubts(observation, looks))
-    if not doubts or _accepted(observation) or observation.start_word:
+    if not doubts or _accepted(observation) or observation.placed:
         return None
     return (
         f"{'; '.join(doubts)}. A person decides: restore the checkpoint, or let generation "

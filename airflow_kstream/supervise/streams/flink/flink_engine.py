@@ -130,11 +130,15 @@ class FlinkEngine:
         root = _conf(cluster, spec).get(_STAGING)
         yield f"{root.rstrip('/')}/.flink/{app.id}" if root else f"/user/{app.user}/.flink/{app.id}"
 
-    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
-        stream, removed = StreamId(spec.name, session.cluster.state_dir), list[str]()
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> Iterator[str]:
+        stream, refused = StreamId(spec.name, session.cluster.state_dir), None
         for claim in superseded(stream, claims, _flink(spec).savepoints.keep):
-            removed += remove(session.hdfs, _flink(cast(StreamSpec, claim.spec)), str(job_of(stream, claim)))
-        return tuple(removed)
+            try:
+                yield from remove(session.hdfs, _flink(cast(StreamSpec, claim.spec)), str(job_of(stream, claim)))
+            except Denied as error:
+                refused = error
+        if refused:
+            raise refused
 
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         stream = StreamId(spec.name, session.cluster.state_dir)

@@ -43,7 +43,7 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
         ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
         left = points_of(session.hdfs, claim.spec, job, ours)
     point = resume_point(observation, left)
-    if claim and job and not left and observation.start_word is None:
+    if claim and job and not left and not observation.placed:
         _require_nothing_left(session.hdfs, observation, claim, job)
     if not point.fresh:
         try:
@@ -56,12 +56,11 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
 
 
 def _close_dead(hdfs: Hdfs, observation: Observation, folder: str) -> None:
-    word = observation.start_word
     try:
         close(hdfs, folder)
     except Denied:
         # Who says where to begin knows what became of it; its owner alone could close it.
-        if word is None or not (word.fresh or word.path):
+        if not observation.placed:
             raise
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.errors import InvalidInput
+from collections.abc import Generator, Iterator
+
+from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.streams.contract import (
     claim_file,
     claims,
@@ -12,6 +14,7 @@ from airflow_kstream.model.streams.contract import (
 )
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.streams.folder.memory import forget_old_records
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
@@ -20,22 +23,22 @@ from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 CLAIMS_KEPT = 10
 
 
-def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer.
+def clean_up(run: StreamRun, observation: Observation) -> Iterator[str]:
+    """Delete what dead generations left, and yield the deleted folders; nothing if the claim's version is newer.
 
     An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
+
+    Raises Denied: at the end, when a folder is another user's, as after a change of the stream's.
     """
     if not run.declared or (observation.claim and observation.claim.foreign):
-        return ()
-    deleted, ended = _clean_up_after_the_dead(run, observation)
-    if ended:
-        # Only then is there more to delete than before: one that stopped in good order leaves no folder itself.
-        deleted += run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
+        return
+    refused = yield from _clean_up_after_the_dead(run, observation)
     if observation.generation > CLAIMS_KEPT:
         forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
     forget_old_records(run.folder, observation.files)
     run.folder.forget_drafts(observation.files, observation.now)
-    return deleted
+    if refused:
+        raise refused
 
 
 def _claims(run: StreamRun, observation: Observation) -> tuple[Claim, ...]:
@@ -43,14 +46,19 @@ def _claims(run: StreamRun, observation: Observation) -> tuple[Claim, ...]:
     numbers = [number for number in claims(observation.files) if number <= observation.generation]
     found: list[Claim] = []
     for number in reversed(numbers[-CLAIMS_KEPT:]):
-        try:
-            claim = run.folder.claim(observation.files & {claim_file(number)}, observation.claim)
-        except InvalidInput:
-            break
+        claim = _claim(run, observation, number)
         if claim is None:
             break
         found.append(claim)
     return tuple(found)
+
+
+def _claim(run: StreamRun, observation: Observation, number: int) -> Claim | None:
+    """Return the claim of a generation; None if it is gone or can't be read."""
+    try:
+        return run.folder.claim(observation.files & {claim_file(number)}, observation.claim)
+    except InvalidInput:
+        return None
 
 
 def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) -> None:
@@ -59,14 +67,29 @@ def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) 
     folder.forget(name for number, name in numbered if number is not None and number < generation)
 
 
-def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[tuple[str, ...], bool]:
-    """Return the deleted folders, and whether an application had ended after which nobody had cleaned up."""
-    deleted: list[str] = []
-    dead = {cleaned_marker(app.id): app for _, app in observation.applications if not app.alive}
-    fresh = {marker: app for marker, app in dead.items() if marker not in observation.files}
-    for marker, app in fresh.items():
-        folders = run.engine.leftovers(app, run.cluster, run.spec)
-        deleted += [folder for folder in folders if run.session.hdfs.delete(folder, recursive=True)]
+def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Generator[str, None, Denied | None]:
+    """Delete folders, and return the last refusal to: those of one user stop no cleanup after another's."""
+    dead = {cleaned_marker(app.id): (number, app) for number, app in observation.applications if not app.alive}
+    fresh = {marker: one for marker, one in dead.items() if marker not in observation.files}
+    refused, ended = None, False
+    for marker, (number, app) in fresh.items():
+        claim = _claim(run, observation, number)
+        # What it was submitted with counts, and not what is declared now.
+        spec = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
+        try:
+            for folder in run.engine.leftovers(app, run.cluster, spec):
+                if run.session.hdfs.delete(folder, recursive=True):
+                    yield folder
+        except Denied as error:
+            refused = error
+            continue
         run.folder.mark(marker)
+        ended = True
     run.folder.forget(name for name in sorted(observation.files) if is_cleaned_marker(name) and name not in dead)
-    return tuple(deleted), bool(fresh)
+    if ended:
+        # Only then is there more to delete than before: one that stopped in good order leaves no folder itself.
+        try:
+            yield from run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
+        except Denied as error:
+            refused = error
+    return refused

@@ -6,7 +6,7 @@ horizon, kills. CONTRIBUTING.md ("A new engine") says what to bring beside this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -205,10 +205,10 @@ class Engine(Protocol):
         which runs, to have given it up; None if that can't be told of any. May raise an error of ours.
         """
 
-    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
-        """Delete what dead generations left that none goes back to any longer, and return the deleted folders.
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> Iterator[str]:
+        """Delete what dead generations left that none goes back to any longer, and yield the deleted folders.
 
-        `claims` are the newest ones, in descending order.
+        `claims` are the newest ones, in descending order. Raises Denied: at the end, when some are another user's.
         """
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:

@@ -408,16 +408,15 @@ class Reconciler:
             self.tell(f"{step.phase}: {step.why}; {frozen.freeze}")
             return frozen
         doubt = settle_ownership(self.subject, observation, step, self._story.record, self.tell)
-        for folder in self._cleaned(observation):
-            self._story.record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
+        self._clean_up(observation)
         settled = report(self.spec, observation, step, self.session.yarn.active(), tuple(self._story.done))
         return replace(settled, declaration=replace(settled.declaration, owner_doubt=doubt))
 
-    def _cleaned(self, observation: Observation) -> tuple[str, ...]:
+    def _clean_up(self, observation: Observation) -> None:
         try:
             self._run.reached.note(observation)
-            return clean_up(self.subject, observation)
+            for folder in clean_up(self.subject, observation):
+                self._story.record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
         except KstreamError as error:
             # The stream is as it should be; the next reconcile looks at the remains again.
             self.tell(f"not cleaned up: {error}")
-            return ()

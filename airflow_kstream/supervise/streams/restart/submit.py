@@ -201,7 +201,8 @@ class Submitter:
         elif observation.desired.state is DesiredState.RUNNING:
             subject = with_spec_of(self.subject, claim) if claim.instead_of else self.subject
             with prepared(subject) as ready:
-                if not orders_changed(self.subject, observation):
+                # Others may have given it up meanwhile.
+                if not orders_changed(self.subject, observation) and claim.fence in subject.folder.names():
                     self._submit(subject, claim, ready)
         elif self._withdraw(claim):
             self.story.record(f"gave up generation {claim.generation}", "nothing of it was submitted")

@@ -7,7 +7,7 @@ Looks into a running Spark application: what its driver's web UI shows of its pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -265,9 +265,9 @@ class SparkEngine:
         """Return None: which files a job writes is not declared."""
         return None
 
-    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> tuple[str, ...]:
+    def remove_superseded(self, session: ClusterSession, spec: StreamSpec, claims: Sequence[Claim]) -> Iterator[str]:
         """Delete nothing: a checkpoint is one for all generations."""
-        return ()
+        return iter(())
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(cluster.spark_conf, spec.plain_conf)

@@ -98,6 +98,21 @@ def test_a_dead_job_is_closed_before_anybody_reads_where_it_was_left(begun: Flin
     assert f"{folder}/chk-1" not in begun.hdfs.modes
 
 
+def test_what_a_dead_job_completes_just_before_it_is_closed_is_followed(begun: FlinkLife) -> None:
+    """A process of it that nobody saw still lives."""
+    begun.complete(1)
+    folder = begun.folder
+    begun.die()
+
+    def complete(request: str, path: str) -> None:
+        if (request, path) == ("mode", folder):
+            begun.hdfs.write(f"{folder}/chk-2/_metadata", metadata(2))
+
+    begun.hdfs.at_request = complete
+    again(begun)
+    assert begun.engine.resumed[-1] == f"{folder}/chk-2"
+
+
 def test_a_job_that_runs_is_never_closed(begun: FlinkLife) -> None:
     begun.complete(1)
     for _ in range(3):
@@ -119,6 +134,14 @@ def test_a_savepoint_counts_by_its_number_among_checkpoints(begun: FlinkLife) ->
     begun.die()
     again(begun)
     assert begun.engine.resumed[-1] == f"{folder}/chk-5" != older
+
+
+def test_a_savepoint_is_no_position_once_a_later_checkpoint_is_complete(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.save(2)
+    begun.complete(3)
+    begun.die()
+    assert observe(begun.life.run).checkpoints[0].position.commit == 3
 
 
 def test_a_generation_that_completed_nothing_is_followed_from_where_it_began(begun: FlinkLife) -> None:
@@ -178,6 +201,26 @@ def test_an_older_state_that_a_person_names_is_the_new_position(begun: FlinkLife
     again(begun)
     assert begun.engine.resumed[-1].endswith("/chk-8")
     assert not begun.engine.resumed[-1].startswith(folder)
+
+
+def test_the_right_to_drop_state_is_no_word_on_where_it_starts(begun: FlinkLife) -> None:
+    begun.complete(1)
+    left = f"{begun.folder}/chk-1"
+    begun.die()
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    start_from(begun.life.run, "an operator is gone", drops_unmapped=True)
+    begun.life.begin()
+    assert begun.claim.start.resume == ResumePoint(left, 1, made_by=1, drops_unmapped=True)
+    begun.complete(2)
+    begun.life.reconcile()
+    begun.life.set_desired(DesiredState.STOPPED)
+    begun.life.reconcile()
+    begun.hdfs.delete(begun.folder, recursive=True)
+    start_from(begun.life.run, "another is gone", drops_unmapped=True)
+    with pytest.raises(Conflict, match="is older than it was"):
+        begun.life.begin()
+    assert len(begun.yarn.apps) == 2
 
 
 def test_a_word_holds_for_one_generation(begun: FlinkLife) -> None:
@@ -283,6 +326,9 @@ def test_a_state_of_a_former_user_is_not_skipped_for_an_older_one(begun: FlinkLi
     with pytest.raises(Conflict, match=f"generation 2 left {left}") as refused:
         again(begun)
     assert "--resume PATH" in refused.value.message
+    start_from(begun.life.run, "an operator is gone", drops_unmapped=True)
+    with pytest.raises(Conflict, match=f"generation 2 left {left}"):
+        begun.life.begin()
     assert not begun.yarn.apps
     start_from(begun.life.run, "it is ours", path=left)
     begun.life.begin()

@@ -84,3 +84,34 @@ def test_closed_folders_go_with_their_savepoints(life: Life) -> None:
         life.reconcile()
     there = [folder for folder in folders if f"{folder}/chk-{folders.index(folder) + 1}/_metadata" in flink.hdfs.files]
     assert there == folders[-1:]
+
+
+def test_a_folder_of_a_former_user_stops_no_removal_of_others(life: Life) -> None:
+    flink = FlinkLife(life)
+    start_from(life.run, "a new stream", fresh=True)
+    life.begin()
+    folders = []
+    for number in range(1, 5):
+        flink.complete(number)
+        folders.append(flink.folder)
+        if number == 4:
+            flink.hdfs.owners[folders[1]] = "former"
+            flink.reopen(replace(FLINK_SPEC, savepoints=replace(FLINK_SPEC.savepoints, keep=1)))
+        life.request_restart()
+        report = life.reconcile()
+    there = [number for number in range(1, 5) if f"{folders[number - 1]}/chk-{number}/_metadata" in flink.hdfs.files]
+    assert there == [2, 4]
+    assert all(f"deleted {folders[number - 1]}" in str(report.done) for number in (1, 3))
+
+
+def test_a_copy_of_a_keytab_goes_from_where_it_was_submitted_to(life: Life) -> None:
+    flink = FlinkLife(life, replace(FLINK_SPEC, conf={**FLINK_SPEC.conf, "yarn.staging-directory": "/staging"}))
+    start_from(life.run, "a new stream", fresh=True)
+    life.begin()
+    flink.complete(1)
+    copy = f"/staging/.flink/{flink.application.id}/job.keytab"
+    flink.hdfs.write(copy, "keys")
+    flink.reopen(FLINK_SPEC)
+    life.request_restart()
+    life.reconcile()
+    assert copy not in flink.hdfs.files

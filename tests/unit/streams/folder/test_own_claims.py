@@ -89,10 +89,14 @@ def test_a_reply_that_is_lost_after_the_claim_costs_one_look(supervised: Supervi
     assert sum("submitted generation 1" in action.what for action in report.done) == 1
 
 
-def test_somebody_elses_claim_is_still_waited_for(supervised: Supervised) -> None:
+def claims_and_loses_the_reply(supervised: Supervised) -> None:
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
+
+
+def test_somebody_elses_claim_is_still_waited_for(supervised: Supervised) -> None:
+    claims_and_loses_the_reply(supervised)
     report = Reconciler(supervised.life.run, tell=lambda line: None).run(Mode.ENSURE)
     assert supervised.took > SPEC.submit.ttl
     assert (report.generation, len(supervised.alive)) == (2, 1)
@@ -210,9 +214,7 @@ def test_a_resourcemanager_that_goes_away_after_the_client_is_asked_again(
 
 @pytest.mark.parametrize("word", [DesiredState.HELD, DesiredState.STOPPED])
 def test_a_word_between_claim_and_submission_gives_the_claim_up(supervised: Supervised, word: DesiredState) -> None:
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     supervised.life.set_desired(word)
     assert supervised.reconcile().phase in {Phase.HELD, Phase.STOPPED}
     assert (supervised.alive, supervised.fences()) == ([], [])
@@ -241,9 +243,7 @@ WORDS: dict[str, Callable[[Supervised], None]] = {
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_while_a_found_claim_waits_for_its_ticket_is_heard(supervised: Supervised, word: str) -> None:
     """A slow KDC takes minutes."""
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
 
     def said_once() -> None:
         supervised.life.kdc.at_request = lambda: None
@@ -261,9 +261,7 @@ def test_a_word_while_a_found_claim_waits_for_its_ticket_is_heard(supervised: Su
 def test_a_claim_that_a_freeze_found_unsubmitted_is_given_up_after_it(
     supervised: Supervised,
 ) -> None:
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     freeze(supervised)
     assert supervised.reconcile().phase is Phase.FROZEN
     assert len(supervised.fences()) == 1
@@ -273,9 +271,7 @@ def test_a_claim_that_a_freeze_found_unsubmitted_is_given_up_after_it(
 
 
 def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(supervised: Supervised) -> None:
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     supervised.life.set_desired(DesiredState.HELD)
     looks: list[str] = []
 
@@ -306,19 +302,31 @@ def test_a_submission_that_fails_during_a_freeze_changes_nothing(
 
 def test_a_claim_that_somebody_else_gave_up_is_not_submitted(supervised: Supervised) -> None:
     """The claimer slept for an hour."""
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     supervised.life.clock.ahead += timedelta(hours=1)
     assert Reconciler(supervised.life.run, tell=lambda line: None).run(Mode.ENSURE).generation == 2
     report = supervised.reconcile()
     assert (report.generation, len(supervised.alive)) == (2, 1)
 
 
+@pytest.mark.parametrize("claimed", [False, True])
+def test_a_stop_counts_that_is_ordered_while_a_client_waits_for_its_turn(supervised: Supervised, claimed: bool) -> None:
+    if claimed:
+        claims_and_loses_the_reply(supervised)
+    supervised.client.at_turn = lambda: supervised.life.set_desired(DesiredState.STOPPED)
+    report = supervised.reconcile()
+    assert (report.phase, supervised.life.yarn.apps, supervised.fences()) == (Phase.STOPPED, {}, [])
+
+
+def test_a_claim_that_is_given_up_while_it_waits_for_its_turn_is_followed(supervised: Supervised) -> None:
+    claims_and_loses_the_reply(supervised)
+    supervised.client.at_turn = lambda: [supervised.life.run.folder.take_fence(fence) for fence in supervised.fences()]
+    report = supervised.reconcile()
+    assert (report.generation, len(supervised.life.yarn.apps)) == (2, 1)
+
+
 def test_a_ticket_that_is_refused_after_a_lost_reply_gives_the_claim_up(supervised: Supervised) -> None:
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
 
     def refused() -> None:
         raise CredentialError("Client's entry has expired")
@@ -331,9 +339,7 @@ def test_a_ticket_that_is_refused_after_a_lost_reply_gives_the_claim_up(supervis
 
 def test_a_claim_whose_fence_somebody_took_is_followed_and_not_submitted(supervised: Supervised) -> None:
     """Whoever gave it up has not claimed the next generation yet."""
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     supervised.life.run.folder.take_fence(*supervised.fences())
     report = supervised.reconcile()
     assert (report.generation, len(supervised.life.yarn.apps)) == (2, 1)
@@ -345,9 +351,7 @@ def test_a_process_that_ends_before_it_submitted_leaves_nothing_to_wait_for(
     supervised: Supervised, error: BaseException
 ) -> None:
     """The KDC is away for longer than anybody waits, or a person ends the command."""
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     assert len(supervised.fences()) == 1
 
     def no_ticket() -> None:
@@ -380,9 +384,7 @@ def test_a_supervisor_without_patience_gives_its_claim_up_with_the_lost_reply(su
 
 def test_short_outages_do_not_restart_a_wait(supervised: Supervised) -> None:
     """A ResourceManager that is away for half a minute every eight, a wait of ten, and a task that has no patience."""
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     supervised.let_yarn_be_away_while(lambda: supervised.took.total_seconds() % 480 < 30)
     while not supervised.alive and supervised.took < timedelta(hours=2):
         supervised.life.clock.ahead += timedelta(minutes=1)
@@ -393,9 +395,7 @@ def test_short_outages_do_not_restart_a_wait(supervised: Supervised) -> None:
 
 
 def test_a_wait_without_a_server_holds_a_task_for_a_minute(supervised: Supervised) -> None:
-    supervised.lose_a_reply_after_the_claim(1)
-    with pytest.raises(Unavailable):
-        supervised.supervisor._advance(Mode.ENSURE)
+    claims_and_loses_the_reply(supervised)
     away = supervised.took + timedelta(minutes=1)
     supervised.let_yarn_be_away_while(lambda: supervised.took > away)
     with pytest.raises(Unavailable):

@@ -14,6 +14,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.contract import claim_file, cleaned_marker, is_cleaned_marker, is_draft
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.life import Life
 from tests.simulated.servers import SimHdfs
 
@@ -109,6 +110,21 @@ def test_what_could_not_be_deleted_is_tried_again(life: Life, hdfs: Counting) ->
     assert cleaned_marker("application_1_0001") not in life.run.folder.names()
     hdfs.denied = "no such name"
     assert "deleted /tmp/fake/application_1_0001" in str(life.reconcile().done)
+
+
+def test_what_a_former_user_left_stops_no_cleanup_after_others(life: Life, hdfs: Counting) -> None:
+    """The stream runs as another user now, who may not delete in that one's home."""
+    old = write(life, DRAFTS[0])
+    life.clock.ahead += timedelta(hours=2)
+    hdfs.denied = "/tmp/fake/application_1_0001"
+    told: list[str] = []
+    for _ in range(2):
+        life.request_restart()
+        report = Reconciler(life.run, tell=told.append).run(Mode.WATCH)
+    assert "deleted /tmp/fake/application_1_0002" in str(report.done)
+    assert any(line.startswith("not cleaned up") for line in told)
+    assert cleaned_marker("application_1_0001") not in life.run.folder.names()
+    assert old not in life.run.folder.names()
 
 
 def test_markers_go_when_the_resourcemanager_forgets_their_applications(life: Life, hdfs: Counting) -> None:
