@@ -128,10 +128,12 @@ def test_a_keeper_in_trouble_says_so(job: Job) -> None:
     assert job.silent() == "its keeper can't keep its tokens up to date: the disk is full"
 
 
-def test_a_keeper_that_never_spoke_has_twenty_minutes(job: Job) -> None:
-    assert job.seen() == LAUNCH
-    late = replace(job.claim, claimed_at=job.now - 20 * MINUTE)
-    assert job.seen(late) == replace(LAUNCH, silent="its keeper has confirmed nothing for 20m")
+def test_a_keeper_that_never_spoke_has_twenty_minutes_after_the_longest_wait_for_the_queue(job: Job) -> None:
+    patient = replace(TICKET_SPEC, submit=replace(TICKET_SPEC.submit, timeout=timedelta(hours=1)))
+    claim = replace(job.claim, spec=patient, claimed_at=job.now - 79 * MINUTE)
+    assert job.seen(claim) == LAUNCH
+    late = replace(claim, claimed_at=job.now - 80 * MINUTE)
+    assert job.seen(late) == replace(LAUNCH, silent="its keeper has confirmed nothing for 1h 20m")
 
 
 @pytest.mark.parametrize("wrong", [{"application": "application_1_0009"}, {"contract": "9"}, {"tokens": "none"}])
