@@ -65,7 +65,7 @@ class FakeEngine:
     `workers`.
     """
 
-    words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
+    words = EngineWords("foreman", ("out.log", "err.log"), "fake scripts", "hand")
 
     hdfs: SimHdfs
     yarn: SimYarn
