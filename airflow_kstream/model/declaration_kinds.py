@@ -58,10 +58,12 @@ class DeclarationKind:
 
     def shared(self, texts: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """Return the faults that files of one folder have together, by their names; a wrong file has none."""
-        folders = [(name, folder) for name, text in texts.items() for folder in self._alone(text)]
+        # A thousand files are a million pairs.
+        folders = [(name, each, plain_path(each)) for name, text in texts.items() for each in self._alone(text)]
         found: dict[str, tuple[str, ...]] = {}
-        for (name, folder), (other, theirs) in permutations(folders, 2):
-            if name != other and _overlap(folder, theirs):
+        for (name, folder, ours), (other, theirs, its) in permutations(folders, 2):
+            nested = name != other and (is_below(ours, its) or is_below(its, ours))
+            if nested and _may_be_one_filesystem(folder, theirs):
                 fault = f"checkpoints: {folder} and {theirs} of {other} lie in one another"
                 found[name] = (*found.get(name, ()), fault)
         return found
@@ -73,11 +75,9 @@ class DeclarationKind:
             return ()
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Return whether one of the folders is or holds the other; without a filesystem it is the connection's."""
-    named = {match[0] for path in (one, other) if (match := _FILESYSTEM.match(path))}
-    ours, theirs = plain_path(one), plain_path(other)
-    return len(named) < 2 and (is_below(ours, theirs) or is_below(theirs, ours))
+def _may_be_one_filesystem(one: str, other: str) -> bool:
+    """Return False if both name one, and not the same; a folder that names none lies on the connection's."""
+    return len({match[0] for path in (one, other) if (match := _FILESYSTEM.match(path))}) < 2
 
 
 def _faults(check: _Check) -> Iterator[str]:

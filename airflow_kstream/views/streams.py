@@ -129,7 +129,7 @@ def _pushes(verdict: Verdict) -> str:
     if refreshed is None:
         return ""
     if refreshed.trouble or refreshed.due is None:
-        return f"; {refreshed.trouble or 'its driver has not shown yet that it takes fresh tokens'}"
+        return f"; {refreshed.trouble or 'it has not shown yet that it takes fresh tokens'}"
     when = f"in {format_duration(refreshed.due)}" if refreshed.due > timedelta() else "now"
     said = f"; fresh tokens are pushed {when}"
     if refreshed.tolerance is None or refreshed.restart_tolerance is None:

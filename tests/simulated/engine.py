@@ -65,7 +65,7 @@ class FakeEngine:
     come by it; its new workers start with the tokens `workers`.
     """
 
-    words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts")
+    words = EngineWords("foreman", ("out.log", "err.log"), "fake scripts", "hand")
 
     hdfs: SimHdfs
     yarn: SimYarn

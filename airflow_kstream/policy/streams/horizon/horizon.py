@@ -87,14 +87,14 @@ def horizon(policy: RestartPolicy, credentials: Credentials, now: datetime) -> H
 
 
 def replacement_of(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Replacement | None:
-    """Return until when a worker that the job loses can be replaced: until its token of the launch ends, unless a
-    keeper confirms younger ones. A keeper that fell silent covers what it confirmed last."""
+    """Return until when a worker that the job loses can be replaced: until its token of the launch ends, or what a
+    keeper confirms in its place, which has no end for as long as the keeper goes on."""
     claim, workers = credentials.claim, credentials.look.workers
     if workers is None:
         return None
-    if workers.kept_until is not None and (workers.kept_until > now or workers.silent):
-        until = workers.kept_until if workers.silent else None
-        return Replacement(workers.worker, until, silent=workers.silent)
+    if workers.kept_until is not None:
+        ends = workers.silent or workers.kept_until <= now
+        return Replacement(workers.worker, workers.kept_until if ends else None, silent=workers.silent)
     issue, lifetimes = issued_at(claim, policy), claim.credentials.lifetimes
     if issue is None or lifetimes is None:
         return Replacement(workers.worker, known=False, silent=workers.silent)

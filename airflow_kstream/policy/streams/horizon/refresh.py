@@ -146,11 +146,11 @@ def _trouble(policy: RefreshPolicy, known: Pushes, refresh: Refresh, now: dateti
     if not vain or now < vain[0].at + policy.confirm_within:
         return ""
     if vain[-1].id in known.refused:
-        return "its driver refused the tokens that were pushed last"
+        return "it refused the tokens that were pushed last"
     if vain[-1] in known.failed:
-        return "no fresh tokens could be made, or its driver had not taken them when the next were due"
+        return "no fresh tokens could be made, or it had not taken them when the next were due"
     what = "whether it takes fresh tokens" if not known.answers else "to the tokens that were pushed"
-    return f"its driver has not answered {what} since {vain[0].at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"it has not answered {what} since {vain[0].at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _begun(observation: Observation) -> bool:
@@ -158,7 +158,7 @@ def _begun(observation: Observation) -> bool:
 
 
 def _test(observation: Observation, application: str) -> Push:
-    why = "whether its driver takes fresh tokens shows long before it needs any"
+    why = "whether it takes fresh tokens shows long before it needs any"
     return Push(observation.generation, application, why, tokens=False)
 
 

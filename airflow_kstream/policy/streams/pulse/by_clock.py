@@ -50,13 +50,17 @@ def start_limit(policy: HeartbeatPolicy, clock: Clockwork) -> timedelta:
 def overlong_by_clock(
     policy: HeartbeatPolicy, point: Checkpoint, clock: Clockwork, claim: Claim, now: datetime, *, advanced: bool
 ) -> Overlong | None:
-    """Return what takes longer than it may: the next checkpoint, or the first of this generation."""
+    """Return what takes longer than it may: the next checkpoint, or the first of this generation.
+
+    So does one before which the job restarts again and again: an outage that is over leaves its restarts behind.
+    """
+    loops = clock.restarts >= _LOOP
     if not advanced:
         limit, sign = start_limit(policy, clock), Sign(SignKind.OVERLONG, (point.path, "start", claim.nonce))
-        return Overlong(sign, limit, Pulse.STARTING) if now - claim.claimed_at > limit else None
+        return Overlong(sign, limit, Pulse.STARTING) if loops or now - claim.claimed_at > limit else None
     age = now - (point.last_commit or now)
     sign = Sign(SignKind.OVERLONG, (point.path, point.position.commit))
-    return Overlong(sign, clock.limit, Pulse.SLOW) if age > clock.limit else None
+    return Overlong(sign, clock.limit, Pulse.SLOW) if loops or age > clock.limit else None
 
 
 def may_hang(clock: Clockwork, *, read_twice: bool) -> bool:

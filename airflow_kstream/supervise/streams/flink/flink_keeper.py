@@ -46,7 +46,8 @@ def flink_worker_tokens(
     kept = known.kept[1]
     if kept is None or kept.application != app.id:
         waited = now - claim.claimed_at
-        late = waited >= 4 * DEFAULT_CONFIRM
+        # Its client withdraws it from the queue after the timeout.
+        late = waited >= claim.spec.submit.timeout + 4 * DEFAULT_CONFIRM
         never = f"its keeper has confirmed nothing for {format_duration(waited)}" if late else ""
         return replace(launch, silent=never)
     return replace(launch, kept_until=min(_ends(claim, kept), default=None), silent=_silent(kept, now))

@@ -72,7 +72,10 @@ class KnownJob:
 
 @dataclass
 class JobMemory:
-    """The memory of one process for the jobs that it looks at, by their applications."""
+    """The memory of one process for the jobs that it looks at, by their applications.
+
+    A triggerer has a thread for each cluster, so nothing here goes through a dict that another may change.
+    """
 
     clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], KnownJob] = field(default_factory=dict)
@@ -80,8 +83,9 @@ class JobMemory:
     def of(self, application: str, job: str) -> KnownJob:
         now = self.clock()
         if (application, job) not in self._known:
-            self._known = {key: known for key, known in self._known.items() if now - known.used < _FORGOTTEN}
-        known = self._known.setdefault((application, job), KnownJob())
+            for key in [key for key, known in list(self._known.items()) if now - known.used >= _FORGOTTEN]:
+                self._known.pop(key, None)
+        known = self._known.setdefault((application, job), KnownJob(used=now))
         known.used = now
         return known
 

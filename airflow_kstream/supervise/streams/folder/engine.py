@@ -45,12 +45,14 @@ class EngineWords:
     """The engine's own words in sentences for people, and in names of files.
 
     `leader` is the process in YARN's first container, which leads the others. `logs` are the files of its log: first
-    the job's own output, last what the engine itself writes. `refreshed` are the jobs that take fresh tokens.
+    the job's own output, last what the engine itself writes. `refreshed` are the jobs that take fresh tokens. `worker`
+    is another process of the job, one that works.
     """
 
     leader: str
     logs: tuple[str, ...]
     refreshed: str
+    worker: str
 
 
 @dataclass(frozen=True)

@@ -154,27 +154,29 @@ def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: ActionLog) 
     number = push.generation
     what = f"pushed fresh tokens to generation {number}" if push.until else f"asked generation {number} to take tokens"
     answers = {applied_marker(push): _applied, refused_marker(push): _refused}
+    words = run.engine.words
     wait = min(_ANSWERS_WITHIN, run.spec.refresh.confirm_within)
     found = until(lambda: run.folder.names() & answers.keys() or None, run.spec.watch.look_every, wait)
     if not found:
-        story.record(f"{what}, and its driver has not answered yet", step.why)
+        story.record(f"{what}, and its {words.leader} has not answered yet", step.why)
         return
     (name,) = found
-    story.record(f"{what}: {answers[name](run.folder, name, push)}", step.why)
+    story.record(f"{what}: its {words.leader} {answers[name](run.folder, name, push, words.worker)}", step.why)
 
 
-def _applied(folder: StreamFolder, name: str, push: TokenPush) -> str:
-    executors = len(_answer(folder, name).get("executors", ()))
+def _applied(folder: StreamFolder, name: str, push: TokenPush, worker: str) -> str:
+    # The contract's name of the field, whatever the engine.
+    workers = len(_answer(folder, name).get("executors", ()))
     if push.until is None:
-        return "its driver takes them"
-    return f"its driver and {executors} executors use them, until {push.until:%Y-%m-%d %H:%M:%S} UTC at the latest"
+        return "takes them"
+    return f"and {workers} {worker}s use them, until {push.until:%Y-%m-%d %H:%M:%S} UTC at the latest"
 
 
-def _refused(folder: StreamFolder, name: str, push: TokenPush) -> str:
+def _refused(folder: StreamFolder, name: str, push: TokenPush, worker: str) -> str:
     confirmed = pushes(folder.names(), push.generation).confirmed
     if confirmed and confirmed.id > push.id:
-        return "its driver uses newer ones already, which somebody else pushed"
-    return f"its driver refuses them: {_answer(folder, name).get('why', 'it does not say why')}"
+        return "uses newer ones already, which somebody else pushed"
+    return f"refuses them: {_answer(folder, name).get('why', 'it does not say why')}"
 
 
 def _answer(folder: StreamFolder, name: str) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def take_back(run: StreamRun, known: Pushes) -> None:
     for push in known.unanswered:
         if push.until is None or not (push.id in before or run.folder.forget_tokens(tokens_file(push))):
             continue
-        why = "its driver had not taken them when the next ones were pushed"
+        why = "the job had not taken them when the next ones were pushed"
         run.folder.put(unpushed_marker(push), write(VERSION, {"why": why}))
         # The identifiers of what could not be cancelled now stand in the announcement alone.
         if _cancel(run, push) == len([*_identifiers(run.folder, push)]):

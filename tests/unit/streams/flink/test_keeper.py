@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.flink_contract import kept_file
 from airflow_kstream.model.streams.generation import Adoption, Claim, StreamId
 from airflow_kstream.model.streams.horizon import WorkerTokens
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
-from airflow_kstream.supervise.streams.flink.flink_progress import JobMemory
+from airflow_kstream.supervise.streams.flink.flink_progress import JobMemory, KnownJob
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.yarn import TICKET_SPEC, application, claim_of
@@ -128,10 +128,12 @@ def test_a_keeper_in_trouble_says_so(job: Job) -> None:
     assert job.silent() == "its keeper can't keep its tokens up to date: the disk is full"
 
 
-def test_a_keeper_that_never_spoke_has_twenty_minutes(job: Job) -> None:
-    assert job.seen() == LAUNCH
-    late = replace(job.claim, claimed_at=job.now - 20 * MINUTE)
-    assert job.seen(late) == replace(LAUNCH, silent="its keeper has confirmed nothing for 20m")
+def test_a_keeper_that_never_spoke_has_twenty_minutes_after_the_longest_wait_for_the_queue(job: Job) -> None:
+    patient = replace(TICKET_SPEC, submit=replace(TICKET_SPEC.submit, timeout=timedelta(hours=1)))
+    claim = replace(job.claim, spec=patient, claimed_at=job.now - 79 * MINUTE)
+    assert job.seen(claim) == LAUNCH
+    late = replace(claim, claimed_at=job.now - 80 * MINUTE)
+    assert job.seen(late) == replace(LAUNCH, silent="its keeper has confirmed nothing for 1h 20m")
 
 
 @pytest.mark.parametrize("wrong", [{"application": "application_1_0009"}, {"contract": "9"}, {"tokens": "none"}])
@@ -154,3 +156,34 @@ def test_a_keepers_word_is_read_once_a_minute(job: Job) -> None:
     assert job.seen() == first
     job.seconds += 60
     assert job.seen() != first
+
+
+def test_a_job_that_nobody_looks_at_for_an_hour_is_forgotten() -> None:
+    seconds = 0.0
+    memory = JobMemory(clock=lambda: seconds)
+    looked_at, left = memory.of("application_1_0001", "a"), memory.of("application_1_0002", "b")
+    seconds = 3000.0
+    assert memory.of("application_1_0001", "a") is looked_at
+    seconds = 3600.0
+    memory.of("application_1_0003", "c")
+    assert memory.of("application_1_0001", "a") is looked_at
+    assert memory.of("application_1_0002", "b") is not left
+
+
+def test_the_threads_of_two_clusters_share_a_memory() -> None:
+    """One comes in while the other looks for what it may forget."""
+    seconds, others = 0.0, list[KnownJob]()
+    memory = JobMemory(clock=lambda: seconds)
+
+    class Interrupted(float):
+        def __sub__(self, other: float) -> float:
+            nonlocal seconds
+            seconds = 0.0
+            others.append(memory.of("application_2_0001", "a"))
+            return seconds - other
+
+    memory.of("application_1_0001", "a")
+    seconds = Interrupted()
+    memory.of("application_1_0002", "a")
+    (other,) = others
+    assert other is memory.of("application_2_0001", "a")

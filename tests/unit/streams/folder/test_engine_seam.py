@@ -288,6 +288,25 @@ class TestTokens:
             life.engine.complete_epoch(REFRESHED)
         assert life.clock.now() < first.horizon.hard
 
+    def test_what_became_of_a_push_is_told_in_the_engines_words(
+        self, life: Life, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def answered(ask: Callable[[], object], *_: timedelta) -> object:
+            self.take(life)
+            return ask()
+
+        life.begin()
+        self.say_it_began(life)
+        told = [done.what for done in life.reconcile().done]
+        # Its job answers while it is waited for, and nothing else runs here.
+        monkeypatch.setattr(token_pushes, "until", answered)
+        while not self.minted:
+            life.clock.ahead += timedelta(hours=3)
+            life.engine.complete_epoch(REFRESHED)
+            told += [done.what for done in life.reconcile().done]
+        assert "its foreman has not answered yet" in told[0]
+        assert "its foreman and 0 hands use them, until" in told[-1]
+
     def say_it_began(self, life: Life) -> None:
         life.run.folder.mark(started_marker(1))
 

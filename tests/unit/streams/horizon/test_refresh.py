@@ -245,7 +245,7 @@ def test_a_driver_that_refuses_is_a_trouble_after_a_while() -> None:
     for life.now in (START + HOUR + MINUTE, START + HOUR + 5 * MINUTE):
         stands = refreshed(SPEC, life.look(), None)
         troubles.append(stands.trouble if stands else None)
-    assert troubles == ["", "its driver refused the tokens that were pushed last"]
+    assert troubles == ["", "it refused the tokens that were pushed last"]
 
 
 def test_the_tokens_of_an_ended_generation_are_cancelled_after_its_logs() -> None:

@@ -59,7 +59,13 @@ def test_without_lifetimes_it_is_not_known() -> None:
 def test_a_keeper_that_confirms_the_future_ends_it() -> None:
     kept = replace(LAUNCH, kept_until=START + 30 * DAY)
     assert replacement(kept, START + 29 * DAY) == Replacement("TaskManager")
-    assert replacement(kept, START + 31 * DAY).until == START + 7 * DAY, "its word is of the past"
+
+
+def test_tokens_that_ended_are_in_the_place_of_those_of_the_launch() -> None:
+    """A keeper goes on, and got no younger ones: no round of its JobManager succeeded."""
+    kept = replace(LAUNCH, kept_until=START + 2 * DAY)
+    lost = replacement(kept, START + 3 * DAY)
+    assert (lost.until, lost.lost(START + 3 * DAY)) == (START + 2 * DAY, True)
 
 
 def test_a_keeper_that_fell_silent_covers_what_it_confirmed() -> None:

@@ -160,6 +160,15 @@ def test_a_job_that_restarts_itself_three_times_without_a_checkpoint_is_stalled(
     assert loops.why == "it restarted 3 times inside since checkpoint 10: 3 failed in a row, the last one: x"
 
 
+def test_restarts_of_an_outage_that_is_over_are_no_stall() -> None:
+    """A thousand streams would be a thousand events."""
+    watcher, restarted = Watcher(), replace(WORKS, restarts=4)
+    assert watcher.watch(seen(63, 58, restarted), LIMIT / 4 - MINUTE).pulse is Pulse.SLOW
+    assert watcher.beat(seen(67, 66.5), MINUTE / 4).pulse is Pulse.HEALTHY
+    assert watcher.watch(seen(72, 66.5, restarted), LIMIT / 4).pulse is Pulse.STALLED
+    assert Watcher().watch(seen(2, None, restarted), MINUTE).pulse is Pulse.STARTING
+
+
 def test_a_start_has_its_timeout_and_the_first_interval() -> None:
     hourly = replace(WORKS, interval=timedelta(hours=1), limit=timedelta(hours=2))
     assert heartbeat(POLICY, seen(11, None)).pulse is Pulse.STARTING
