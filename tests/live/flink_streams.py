@@ -17,7 +17,8 @@ from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken
 from airflow_kstream.model.streams.deploy import FlinkDeploy
-from airflow_kstream.model.streams.flink_contract import CONFIRM_EVERY, LOOK_EVERY, RETRY_AFTER, ROUND_EVERY
+from airflow_kstream.model.streams.flink_conf import BACKOFF
+from airflow_kstream.model.streams.flink_contract import CONFIRM_EVERY, LOOK_EVERY, ROUND_EVERY
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.plan import Report
@@ -33,7 +34,7 @@ from tests.live.daemons import processes_of
 from tests.live.flink import JOB_MANAGER, TASK_MANAGER, empty_the_nodes_cache
 from tests.live.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look
 
-OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s", RETRY_AFTER: "3 s"}
+OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s", BACKOFF: "3 s"}
 
 
 class BriskEngine(FlinkEngine):

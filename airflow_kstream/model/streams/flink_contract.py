@@ -19,15 +19,14 @@ from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.contract import CONTRACT, contract_terms
+from airflow_kstream.model.streams.flink_conf import BACKOFF
 
 # Flink shows no value of a key that has "token" in it.
 PREFIX = "security.delegation.token.provider.kstream."
 # How often the jar looks, how often Flink asks it for pushed tokens, and how often it confirms; durations of Flink's.
 LOOK_EVERY, ROUND_EVERY, CONFIRM_EVERY = (f"{PREFIX}{name}-every" for name in ("look", "round", "confirm"))
-# After a round that failed, the next one is by default an hour away. A TaskManager that dies in a round makes it fail.
-RETRY_AFTER = "security.delegation.tokens.renewal.retry.backoff"
-# What they are where they are not set.
-DEFAULT_LOOK, DEFAULT_ROUND, DEFAULT_CONFIRM = timedelta(seconds=5), timedelta(minutes=1), timedelta(minutes=5)
+# Where it is not set.
+DEFAULT_CONFIRM = timedelta(minutes=5)
 # In seconds, and in milliseconds since 1970.
 _A_YEAR, _YEAR_6429 = 365 * 86400, 1 << 47
 
@@ -46,7 +45,8 @@ def jar_settings(stream: str, generation: int, folder: str, *, takes_tokens: boo
     """Return the settings that make the jar take part in the contract."""
     terms = contract_terms(stream, generation, folder, takes_tokens=takes_tokens)
     settings = {PREFIX + key: value for key, value in terms.items()}
-    return settings | ({RETRY_AFTER: "1 min"} if takes_tokens else {})
+    # A TaskManager that dies in a round makes it fail, and by default the next one is an hour away.
+    return settings | ({BACKOFF: "1 min"} if takes_tokens else {})
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,16 @@ package kstream.flink;
 
 import com.sun.net.httpserver.HttpServer;
 import java.io.File;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.Collections;
+import java.util.Locale;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.security.token.delegation.DelegationTokenIdentifier;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.security.Credentials;
@@ -29,6 +33,17 @@ public final class Checks {
                 break;
             case "keep": // FILE TOKEN...: the tokens are what the process holds
                 System.out.println(new TokenFile(words[1]).keep(credentials(words)));
+                break;
+            case "put": // NAME: many times while HDFS is full, once when it is not; how many files there are after each
+                full(words[1]);
+                break;
+            case "try": // SERVICE
+                System.out.println(tried(words[1]));
+                break;
+            case "push": // LANGUAGE NAME: what is read and written for it in a JVM of that language
+                Locale.setDefault(Locale.forLanguageTag(words[1]));
+                Push push = Push.of(words[2]);
+                System.out.println(push.file() + " " + push.applied() + " " + push.refused());
                 break;
             case "listen":
                 try (ServerSocket four = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"));
@@ -53,6 +68,32 @@ public final class Checks {
         }
     }
 
+    private static void full(String name) {
+        Configuration conf = new Configuration(false);
+        conf.set("fs.hdfs.impl", FullHdfs.class.getName());
+        StateFolder folder = new StateFolder("hdfs://one/orders", conf);
+        for (int times = 0; times < 4; times++) {
+            FullHdfs.full = times < 3;
+            try {
+                folder.put(name, Collections.emptyMap());
+                System.out.println(FullHdfs.FILES);
+            } catch (IOException e) {
+                System.out.println(FullHdfs.FILES.size() + " " + e.getMessage());
+            }
+        }
+    }
+
+    private static String tried(String service) throws InterruptedException {
+        Token<?> token = new Token<>(
+                new byte[0], PASSWORD.getBytes(), DelegationTokenIdentifier.HDFS_DELEGATION_KIND, new Text(service));
+        try {
+            Trial.of(token, new Configuration(false));
+            return "taken";
+        } catch (IOException | Refused e) {
+            return Brief.of(e);
+        }
+    }
+
     private static void answer(HttpServer server, String path, String body) {
         server.createContext(path, exchange -> {
             exchange.sendResponseHeaders(200, body.length());
@@ -71,7 +112,7 @@ public final class Checks {
 
     private static void write(String[] words) throws Exception {
         credentials(words).writeTokenStorageFile(
-                new org.apache.hadoop.fs.Path(new File(words[1]).toURI()), new org.apache.hadoop.conf.Configuration());
+                new org.apache.hadoop.fs.Path(new File(words[1]).toURI()), new Configuration());
     }
 
     /** A token is written ALIAS,KIND,SERVICE,NUMBER, or with ",private" after it; its number is its time, too. */

@@ -31,7 +31,7 @@ def token(service: str, number: int, kind: str = HDFS, alias: str = "", more: st
 def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
     classes = tmp_path_factory.mktemp("checks")
     jars = (JAR, *sorted(flink_jars(Feature.FLINK).glob("*.jar")), *sorted(hadoop_jars().glob("*.jar")))
-    compile_java([Path(__file__).parents[2] / "live/flink_jar/Checks.java"], jars, classes)
+    compile_java(sorted((Path(__file__).parents[2] / "live/flink_jar").glob("*.java")), jars, classes)
     java = [str(java_home() / "bin/java"), "-XX:TieredStopAtLevel=1", *java_options()]
     java += ["-cp", ":".join(map(str, (classes, *jars))), "kstream.flink.Checks"]
 
@@ -91,6 +91,21 @@ def test_credentials_are_read_only_if_each_length_in_them_is_true(checks: Checks
     assert answers[:2] == ["read 1", "a token's name in the credentials file is not its service"]
     assert answers[2:-1] == list(cases)
     assert answers[-1] == "a number in the credentials file makes no sense"
+
+
+def test_a_full_hdfs_is_left_one_unfinished_file_and_no_more(checks: Checks) -> None:
+    """Each look writes again, for as long as HDFS takes no block."""
+    assert checks("put", "kept-000001") == ["1 no DataNode takes a block"] * 3 + ["[hdfs://one/orders/kept-000001]"]
+
+
+def test_a_token_that_can_not_be_tried_is_not_refused(checks: Checks) -> None:
+    (said,) = checks("try", "ha-hdfs:no name")
+    assert said.startswith("IOException: the token for ha-hdfs:no name can't be tried: IllegalArgumentException")
+
+
+def test_the_names_of_files_have_the_same_digits_in_every_language(checks: Checks) -> None:
+    names = "tokens/000001-22 applied-000001-22 refused-000001-22"
+    assert checks("push", "ar-EG", "push-000001-22-33") == [names]
 
 
 def test_a_jobmanager_finds_its_own_ports_and_no_other_process(checks: Checks) -> None:

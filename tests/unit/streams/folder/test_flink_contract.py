@@ -12,6 +12,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams import flink_contract
 from airflow_kstream.model.streams.contract import CONTRACT, generation_of_file, is_draft, is_known_file, newest_trace
+from airflow_kstream.model.streams.flink_conf import BACKOFF
 from airflow_kstream.model.streams.flink_contract import (
     KeptToken,
     Resume,
@@ -62,12 +63,14 @@ AT = datetime(2026, 11, 28, 17, tzinfo=UTC)
 def test_the_jar_and_its_supervisor_speak_the_same_version_with_the_same_settings() -> None:
     source = (FOLDER / "kstream/flink/Settings.java").read_text()
     names = set(re.findall(r'(?:text|time)\("([a-z-]+)"|PREFIX \+ "([a-z-]+)"', source))
-    settings = jar_settings("orders", 7, "hdfs://x", takes_tokens=True).keys() - {flink_contract.RETRY_AFTER}
+    settings = jar_settings("orders", 7, "hdfs://x", takes_tokens=True).keys() - {BACKOFF}
     told = {key.removeprefix(flink_contract.PREFIX) for key in settings}
     times = (flink_contract.LOOK_EVERY, flink_contract.ROUND_EVERY, flink_contract.CONFIRM_EVERY)
     assert {one or other for one, other in names} == told | {key.removeprefix(flink_contract.PREFIX) for key in times}
     assert f'PREFIX = "{flink_contract.PREFIX}"' in source
     assert f'VERSION = "{CONTRACT}"' in source
+    minutes = flink_contract.DEFAULT_CONFIRM // timedelta(minutes=1)
+    assert f'time("confirm-every", Duration.ofMinutes({minutes}))' in source
 
 
 def test_a_round_that_fails_delays_pushed_tokens_by_no_more_than_a_minute() -> None:

@@ -36,6 +36,12 @@ def test_it_runs_on_java_8(jar: dict[str, bytes]) -> None:
     assert headers == {(0xCAFEBABE, 0, JAVA_8)}
 
 
+def test_it_calls_nothing_that_hadoop_2_10_and_3_1_lack(jar: dict[str, bytes]) -> None:
+    """It is compiled against a younger Hadoop, so nothing else would tell before it runs on an older one."""
+    later = {b"getTokenMap", b"getSecretKeyMap"}
+    assert {word for word in later for content in jar.values() if word in content} == set()
+
+
 @pytest.mark.parametrize(
     ("service", "named"),
     [("DelegationTokenProvider", "PushedTokens"), ("DelegationTokenReceiver", "PushedTokensReceiver")],

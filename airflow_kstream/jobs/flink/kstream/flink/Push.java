@@ -1,5 +1,6 @@
 package kstream.flink;
 
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -34,14 +35,14 @@ final class Push {
     }
 
     String file() {
-        return String.format("tokens/%06d-%d", generation, id);
+        return String.format(Locale.ROOT, "tokens/%06d-%d", generation, id);
     }
 
     String applied() {
-        return String.format("applied-%06d-%d", generation, id);
+        return String.format(Locale.ROOT, "applied-%06d-%d", generation, id);
     }
 
     String refused() {
-        return String.format("refused-%06d-%d", generation, id);
+        return String.format(Locale.ROOT, "refused-%06d-%d", generation, id);
     }
 }

@@ -222,7 +222,7 @@ final class Pushes {
     }
 
     /** Returns the name of this service's token: a KMS's is its address (LoadBalancingKMSClientProvider). */
-    private static Text name(Credentials held, Text service) {
+    private static Text name(Credentials held, Text service) throws IOException {
         if (held.getToken(service) == null) {
             for (Map.Entry<Text, Token<? extends TokenIdentifier>> each : Tokens.entries(held)) {
                 if (each.getValue().getService().equals(service)) {

@@ -2,6 +2,7 @@ package kstream.flink;
 
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.ConfigOption;
@@ -106,7 +107,7 @@ final class Settings {
 
     /** The name of a file of this generation's. */
     String named(String kind) {
-        return String.format("%s-%06d", kind, generation);
+        return String.format(Locale.ROOT, "%s-%06d", kind, generation);
     }
 
     /** What stands in each file that is written here: whose word it is, and since when. */

@@ -43,6 +43,8 @@ final class StateFolder implements Closeable {
     private DistributedFileSystem filesystem;
     /** As HDFS names it; unknown until a file was written here. */
     private String user;
+    /** What a write that failed has left, at most one file: each look may write again, for as long as HDFS is full. */
+    private Path draft;
 
     StateFolder(String uri, org.apache.hadoop.conf.Configuration hadoop) {
         root = new Path(uri);
@@ -127,7 +129,8 @@ final class StateFolder implements Closeable {
     /** Returns this job's user, proven by the owner of a file that it writes: its principal's name may differ. */
     private String ownUser(DistributedFileSystem hdfs) throws IOException {
         if (user == null) {
-            hdfs.delete(write(hdfs, "check", new byte[0]), false);
+            write(hdfs, "check", new byte[0]);
+            discard(hdfs);
         }
         return user;
     }
@@ -179,24 +182,26 @@ final class StateFolder implements Closeable {
     void put(String name, Map<String, Object> fields) throws IOException {
         byte[] content = Json.written(fields);
         ask(hdfs -> {
-            Path draft = write(hdfs, name, content);
+            write(hdfs, name, content);
             Path place = new Path(root, name);
             try {
                 hdfs.rename(draft, place, Options.Rename.OVERWRITE);
+                draft = null;
             } catch (IOException e) {
                 String owner = hdfs.exists(place) ? hdfs.getFileStatus(place).getOwner() : user;
                 if (owner.equals(user)) {
                     throw e;
                 }
                 LOG.warn("kstream: {} is not written: {} occupies its name", place, owner);
-                hdfs.delete(draft, false);
+                discard(hdfs);
             }
             return null;
         });
     }
 
-    private Path write(DistributedFileSystem hdfs, String name, byte[] content) throws IOException {
-        Path draft = new Path(root, "." + name + "." + UUID.randomUUID() + ".tmp");
+    private void write(DistributedFileSystem hdfs, String name, byte[] content) throws IOException {
+        discard(hdfs);
+        draft = new Path(root, "." + name + "." + UUID.randomUUID() + ".tmp");
         try (OutputStream out = hdfs.create(draft, false)) {
             out.write(content);
         }
@@ -204,6 +209,17 @@ final class StateFolder implements Closeable {
         // Whatever the umask and the folder's default ACL. HDFS refuses it for a file that somebody else put there.
         hdfs.setPermission(draft, new FsPermission((short) 0644));
         user = owner;
-        return draft;
+    }
+
+    private void discard(DistributedFileSystem hdfs) throws IOException {
+        if (draft == null) {
+            return;
+        }
+        try {
+            hdfs.delete(draft, false);
+        } catch (AccessControlException e) {
+            LOG.debug("kstream: somebody else has put a file there, which stays", e);
+        }
+        draft = null;
     }
 }

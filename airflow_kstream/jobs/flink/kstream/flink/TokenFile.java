@@ -67,11 +67,11 @@ final class TokenFile {
         return Credentials.readTokenStorageFile(file, new org.apache.hadoop.conf.Configuration(false));
     }
 
-    private static boolean isSame(Credentials one, Credentials other) {
+    private static boolean isSame(Credentials one, Credentials other) throws IOException {
         if (one.numberOfTokens() != other.numberOfTokens()) {
             return false;
         }
-        return one.getTokenMap().entrySet().stream()
+        return Tokens.entries(one).stream()
                 .allMatch(each -> isSame(each.getValue(), other.getToken(each.getKey())));
     }
 

@@ -6,6 +6,7 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.AbstractMap.SimpleEntry;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -101,7 +102,7 @@ final class Tokens {
      * <p>The ApplicationMaster's own token stays as YARN gave it, and clones for single NameNodes are no business of
      * other processes.
      */
-    static Credentials merged(Credentials file, Credentials held) {
+    static Credentials merged(Credentials file, Credentials held) throws IOException {
         Credentials merged = new Credentials(file);
         for (Map.Entry<Text, Token<? extends TokenIdentifier>> each : entries(held)) {
             Token<? extends TokenIdentifier> token = each.getValue();
@@ -113,9 +114,20 @@ final class Tokens {
         return merged;
     }
 
-    /** Returns the entries as they are now: another thread may be adding some. */
-    static List<Map.Entry<Text, Token<? extends TokenIdentifier>>> entries(Credentials credentials) {
-        return new ArrayList<>(new Credentials(credentials).getTokenMap().entrySet());
+    /** Returns the tokens with their names. They are read from its written form: getTokenMap came with Hadoop 3.2. */
+    static List<Map.Entry<Text, Token<? extends TokenIdentifier>>> entries(Credentials credentials) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        credentials.write(new DataOutputStream(bytes));
+        DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.toByteArray()));
+        List<Map.Entry<Text, Token<? extends TokenIdentifier>>> entries = new ArrayList<>();
+        for (int left = WritableUtils.readVInt(in); left > 0; left--) {
+            Text name = new Text();
+            name.readFields(in);
+            new Token<>().readFields(in);
+            // What was read does not tell whether it is a clone.
+            entries.add(new SimpleEntry<>(name, credentials.getToken(name)));
+        }
+        return entries;
     }
 
     private static boolean isNews(Token<? extends TokenIdentifier> token, Token<? extends TokenIdentifier> old) {

@@ -59,6 +59,9 @@ final class Trial {
                 throw new Refused("the NameNode does not take the token for " + service + ": " + Brief.of(e));
             }
             throw e;
+        } catch (RuntimeException e) {
+            // As of a filesystem that this host's Hadoop configuration does not know.
+            throw new IOException("the token for " + service + " can't be tried: " + Brief.of(e), e);
         }
     }
 }
