@@ -30,9 +30,9 @@ class KnownFault:
         return self.releases or (f"mended in {first}" if first else "")
 
 
-def _of_hadoop(title: str, *first: str, releases: str = "") -> KnownFault:
+def _of_hadoop(title: str, *first: str) -> KnownFault:
     numbers = [tuple(int(part) for part in release.split(".")) for release in first]
-    return KnownFault(title, releases, {(major, minor): patch for major, minor, patch in numbers})
+    return KnownFault(title, fixed={(major, minor): patch for major, minor, patch in numbers})
 
 
 KNOWN_FAULTS: Mapping[str, KnownFault] = {
@@ -47,8 +47,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "HDFS-11576": _of_hadoop("each repeated recoverLease begins the recovery again", "2.9.1", "2.10.0", "3.0.0"),
     "HDFS-11817": _of_hadoop("a faulty DataNode makes a block's recovery fail", "2.8.2", "2.9.0", "2.10.0", "3.0.0"),
     "HDFS-12070": _of_hadoop(
-        "one replica that fails ends the recovery of its block", "2.8.0", "2.9.1", "2.10.0", "3.0.0",
-        releases="2.7.7 and 2.9.0 have it; 2.8.5, 2.9.1, 2.10.2 and 3.1.4 do not",
+        "one replica that fails ends the recovery of its block", "2.8.4", "2.9.1", "2.10.0", "3.0.2"
     ),
     "HDFS-14694": _of_hadoop("the client can recover a file whose close() failed", "3.4.0"),
     "HDFS-14758": _of_hadoop("a dead writer's lease ends after 20 minutes", "2.10.1", "3.1.4", "3.2.2", "3.3.0"),
