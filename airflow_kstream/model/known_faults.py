@@ -13,7 +13,8 @@ from airflow_kstream.model.clusters.hadoop_version import Fixed, HadoopVersion
 
 @dataclass(frozen=True)
 class KnownFault:
-    """A fault behind a number, and the releases that mend it: `fixed` for Hadoop's, or `releases` in words.
+    """A fault behind a number, and the releases that mend it: `fixed` for Hadoop's. `releases` says instead, in words,
+    which mend or which have it.
 
     Both are empty where it is open, is a property and no defect, or where it is not known.
     """
@@ -26,12 +27,12 @@ class KnownFault:
     def where(self) -> str:
         """Return its releases in words, or nothing."""
         first = ", ".join(f"{major}.{minor}.{patch}" for (major, minor), patch in sorted(self.fixed.items()))
-        return self.releases or (f"first in {first}" if first else "")
+        return self.releases or (f"mended in {first}" if first else "")
 
 
-def _of_hadoop(title: str, *first: str, releases: str = "") -> KnownFault:
+def _of_hadoop(title: str, *first: str) -> KnownFault:
     numbers = [tuple(int(part) for part in release.split(".")) for release in first]
-    return KnownFault(title, releases, {(major, minor): patch for major, minor, patch in numbers})
+    return KnownFault(title, fixed={(major, minor): patch for major, minor, patch in numbers})
 
 
 KNOWN_FAULTS: Mapping[str, KnownFault] = {
@@ -46,8 +47,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "HDFS-11576": _of_hadoop("each repeated recoverLease begins the recovery again", "2.9.1", "2.10.0", "3.0.0"),
     "HDFS-11817": _of_hadoop("a faulty DataNode makes a block's recovery fail", "2.8.2", "2.9.0", "2.10.0", "3.0.0"),
     "HDFS-12070": _of_hadoop(
-        "one replica that fails ends the recovery of its block", "2.8.0", "2.9.1", "2.10.0", "3.0.0",
-        releases="in 2.7.7 and 2.9.0; not in 2.8.5, 2.9.1, 2.10.2, 3.1.4",
+        "one replica that fails ends the recovery of its block", "2.8.4", "2.9.1", "2.10.0", "3.0.2"
     ),
     "HDFS-14694": _of_hadoop("the client can recover a file whose close() failed", "3.4.0"),
     "HDFS-14758": _of_hadoop("a dead writer's lease ends after 20 minutes", "2.10.1", "3.1.4", "3.2.2", "3.3.0"),
@@ -99,7 +99,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "FLINK-18592": KnownFault("a sink can't truncate a file whose lease was not yet recovered"),
     "HADOOP-4829": KnownFault("a shutdown hook closes filesystems that are still used"),
     "HADOOP-19212": KnownFault("Hadoop calls a method of Java's security manager, which newer JDKs closed"),
-    "HTTPCLIENT-1478": KnownFault("a TLS handshake has no timeout", "first in 4.3.6"),
+    "HTTPCLIENT-1478": KnownFault("a TLS handshake has no timeout", "mended in 4.3.6"),
     "KAFKA-4090": KnownFault("a client takes the bytes of a TLS alert for a size"),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -212,6 +213,7 @@ def _is_harmless(key: str, value: str) -> bool:
     return strength == 1 and any(setting.fullmatch(value) for setting in (_CHOICE, _NUMBER, _PATH))
 
 
+@lru_cache(maxsize=4096)  # A log says the same few keys in thousands of lines.
 def _strength(key: str) -> int:
     """Rate a key: 0 is not a secret; 1 has a word that counts only at the end; 2 has one that counts anywhere."""
     words = _words(key)

@@ -47,11 +47,11 @@ _LEVELS = rf"(?:{LEVELS})"
 # What Airflow puts before the lines of a container in a pod; a level is none.
 _CONTAINER = r"(?:\[(?!(?i:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\])[a-z0-9][a-z0-9.-]*\] )?"
 _OF_POD = re.compile(_CONTAINER)
+_BEHIND_WRITER = rf" - (?:Job \d+: Subtask \S+ )?{_CONTAINER}"
 # Around any line that has a head of its own, or belongs to the record above; other lines keep it as their head, unless
 # their writer hands on another program's lines: then they are a part of its last record.
 _DATED = {
-    "airflow": rf"\[{_ISO}\] (?P<writer>(?:\{{+[\w./<>-]+:\d+\}}+ )?(?:INFO|WARNING)) - "
-    rf"(?:Job \d+: Subtask \S+ )?{_CONTAINER}",
+    "airflow": rf"\[{_ISO}\] (?P<writer>(?:\{{+[\w./<>-]+:\d+\}}+ )?(?:INFO|WARNING)){_BEHIND_WRITER}",
     "structlog": rf"\[?{_ISO}\]? \[(?:trace|debug|info|warning|error|critical|exception) *\] ",
     "cri": rf"{_ISO} (?:stdout|stderr) [FP] ",
     "syslog": rf"{_SYSLOG} [\w.-]+ (?:[\w./@-]+(?:\[\d+\])?:|[\w./-]+ (?:\d+|-) \S+ -) ",
@@ -201,9 +201,8 @@ def _with_handed_on(envelope: str, inner: bytes, sample: bytes, heads: re.Patter
         return b"(?:" + plain + b"(?=" + inner + b"))"
     if not known[1]:
         return b"(?:" + plain + b")"
-    rest = b" - (?:Job \\d+: Subtask \\S+ )?" + _CONTAINER.encode()
     handed = b"|".join(map(re.escape, sorted(writers)))
-    return b"(?:" + plain + b"(?=" + inner + b")|" + known[0] + b"(?:" + handed + b")" + rest + b")"
+    return b"(?:" + plain + b"(?=" + inner + b")|" + known[0] + b"(?:" + handed + b")" + _BEHIND_WRITER.encode() + b")"
 
 
 def _handed_on(lines: Iterable[tuple[Any, bool]]) -> set[Any]:

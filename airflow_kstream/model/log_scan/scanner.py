@@ -123,27 +123,30 @@ class Scan:
         by_pattern: dict[int, list[int]] = {}
         for number, at in matches:
             by_pattern.setdefault(number, []).append(at)
-        kept: list[tuple[int, int, bool]] = []
+        kept: list[tuple[int, int, bool, bool]] = []
         for number, places in by_pattern.items():
             pattern = self._scanner.patterns[number]
             found = section.found.setdefault(pattern.name, MatchedLines())
             found.count += _count_of_lines(block, places)
-            missing = pattern.first - len(found.first)
-            kept += ((at, number, True) for at in _distinct_lines(block, places, missing))
-            kept += ((at, number, False) for at in _distinct_lines(block, reversed(places), pattern.last))
+            first = _distinct_lines(block, places, pattern.first - len(found.first))
+            last = _distinct_lines(block, reversed(places), pattern.last)
+            kept += ((begin, number, begin in first, begin in last) for begin in first | last)
         numbers = _LineNumbers(block, self._lines)
-        for at, number, is_first in sorted(kept):
+        for begin, number, is_first, is_last in sorted(kept):
             pattern = self._scanner.patterns[number]
             found = section.found[pattern.name]
-            hit = self._hit(block, at, number, numbers)
+            hit = self._hit(block, begin, number, numbers)
             if hit and is_first:
                 found.first.append(hit)
-            elif hit:
-                found.last = [*found.last, hit][-pattern.last :]
+            if hit and is_last:
+                found.last.append(hit)
+        for number in by_pattern:
+            pattern = self._scanner.patterns[number]
+            del section.found[pattern.name].last[: -pattern.last]
         return numbers.of(len(block)) - self._lines - 1
 
-    def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
-        begin, end = line_around(block, at)
+    def _hit(self, block: bytes, begin: int, number: int, numbers: _LineNumbers) -> Hit | None:
+        end = line_around(block, begin)[1]
         pattern = self._scanner.patterns[number]
         # A match of Hyperscan's may reach beyond its line.
         found = _compiled(pattern.regex).search(block[begin:end])
@@ -232,16 +235,14 @@ def _count_of_lines(block: bytes, places: Iterable[int]) -> int:
     return count
 
 
-def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> Iterator[int]:
-    """Yield a place in each of the first lines, `most` of them."""
-    known: set[int] = set()
+def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> set[int]:
+    """Return where the first lines begin that have these places, `most` of them."""
+    begins: set[int] = set()
     for at in places:
-        if len(known) >= most:
-            return
-        begin = line_around(block, at)[0]
-        if begin not in known:
-            known.add(begin)
-            yield at
+        if len(begins) >= most:
+            break
+        begins.add(line_around(block, at)[0])
+    return begins
 
 
 @cache

@@ -87,7 +87,7 @@ _OF_DATANODES = (
         "HDFS-12070",
         "does one failing replica end a recovery?",
         "one replica that fails ends the recovery of the whole block",
-        "Hadoop 2.8.5, 2.9.1 or later",
+        "Hadoop 2.8.4, 2.9.1, 3.0.2 or later",
     ),
     _Defect(
         "HDFS-17358",

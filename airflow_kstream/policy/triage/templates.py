@@ -83,7 +83,7 @@ _WITH_LEVEL = (_ERROR, _SMALL, _FIELDS)
 # What a shell echoes before it runs it, complains of without harm, and counts that are zero.
 _HARMLESS = re.compile(
     r"^\++ |^[\w./-]+: (?:line \d+: )?warning: |no job control in this shell|cannot set terminal process group"
-    r"|^\W{0,2}(?:ERROR|FATAL|CRITICAL)S?\W{1,4}0\b"
+    r"|^\W{0,2}(?:ERROR|FATAL|CRITICAL)S?\W{1,4}0(?=\W*$|[ \t]*[,;|/)])"
 )
 # An exception after which nothing came is where it ended, whatever the level of its record. In lines, without heads.
 _LINES_WENT_ON = 10

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.known_faults import KNOWN_FAULTS, described
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, described, mended
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.doctor import checks
@@ -100,6 +101,15 @@ def test_doctor_and_triage_know_the_numbers_of_one_table_and_no_others() -> None
     signatures = [file.read_text(encoding="utf-8") for file in signature_files()]
     named = {number for text in (*doctors, *signatures) for number in NUMBER.findall(text)}
     assert named == KNOWN_FAULTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("release", "has"), [("2.8.3", False), ("2.8.4", True), ("3.0.1", False), ("3.0.2", True), ("3.1.0", True)]
+)
+def test_a_release_before_the_fix_in_its_branch_has_the_fault(release: str, has: bool) -> None:
+    """The change logs of Hadoop 2.8.4 and 3.0.2 name it first."""
+    assert mended(HadoopVersion(release), "HDFS-12070") is has
+    assert "mended in 2.8.4" in described("HDFS-12070")
 
 
 def test_a_verdict_shows_what_the_table_says_of_a_reference() -> None:

@@ -364,6 +364,7 @@ PROGRAMS = [
 ]
 LEVELED = [
     "ERROR month 2026-02 is closed",
+    "ERROR: 0 rows of month 2026-02",
     "[FATAL] month 2026-02 is closed",
     "ERROR:root:month 2026-02 is closed",
     'level=fatal msg="month 2026-02 is closed"',
@@ -408,6 +409,7 @@ CALM = [
     'time=2026-03-01T10:00:01Z level=info msg="started with level=error" error_count=0',
     "log4j.logger.level=error",
     "ERROR: 0",
+    "ERROR: 0, WARN: 0",
     "level=error appender=console",
     "Killed=0 failed=0",
 ]
