@@ -65,7 +65,7 @@ class FakeEngine:
     come by it; its new workers start with the tokens `workers`.
     """
 
-    words = EngineWords("foreman", ("out.log", "err.log"), "fake scripts", "hand")
+    words = EngineWords("foreman", ("out.log", "err.log"), refreshed="fake scripts", worker="hand")
 
     hdfs: SimHdfs
     yarn: SimYarn
@@ -75,7 +75,7 @@ class FakeEngine:
     files: tuple[str, ...] = ()
     at_preflight: Callable[[], object] = lambda: None
     at_turn: Callable[[], object] = lambda: None
-    has_turn: bool = False
+    turns: int = 0
     at_submit: Callable[[], object] = lambda: None
     ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
     submits: bool = False
@@ -98,11 +98,11 @@ class FakeEngine:
     @contextmanager
     def turn(self, within: timedelta) -> Iterator[None]:
         self.at_turn()
-        self.has_turn = True
+        self.turns += 1
         try:
             yield
         finally:
-            self.has_turn = False
+            self.turns -= 1
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")
@@ -123,7 +123,7 @@ class FakeEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        assert self.has_turn, "its client has waited for its place on this host, and holds it"
+        assert self.turns, "its client has waited for its place on this host, and holds it"
         self.at_submit()
         end = self.ends.pop(0) if self.ends else SubmitOutcome(0, "")
         if isinstance(end, BaseException):

@@ -62,7 +62,12 @@ _JAR = str(files("airflow_kstream") / "jobs/flink/kstream-flink.jar")
 class FlinkEngine:
     """The engine for Flink jobs: one application, one JobManager, one job."""
 
-    words = EngineWords("JobManager", ("jobmanager.out", "jobmanager.err", "jobmanager.log"), "Flink jobs", "TaskManager")
+    words = EngineWords(
+        "JobManager",
+        ("jobmanager.out", "jobmanager.err", "jobmanager.log"),
+        refreshed="Flink jobs",
+        worker="TaskManager",
+    )
 
     def submission(self, order: SubmissionOrder) -> Submission:
         try:

@@ -161,7 +161,7 @@ class SparkEngine:
     one over the connection's.
     """
 
-    words = EngineWords(DRIVER, (_OUT, _ERR), "PySpark jobs", "executor")
+    words = EngineWords(DRIVER, (_OUT, _ERR), refreshed="PySpark jobs", worker="executor")
 
     def __init__(self, defaults: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> None:
         self._read_defaults = defaults

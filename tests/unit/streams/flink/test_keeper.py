@@ -128,7 +128,7 @@ def test_a_keeper_in_trouble_says_so(job: Job) -> None:
     assert job.silent() == "its keeper can't keep its tokens up to date: the disk is full"
 
 
-def test_a_keeper_that_never_spoke_has_twenty_minutes_after_the_longest_wait_for_the_queue(job: Job) -> None:
+def test_a_silent_keeper_has_20_minutes_after_the_longest_wait_for_the_queue(job: Job) -> None:
     patient = replace(TICKET_SPEC, submit=replace(TICKET_SPEC.submit, timeout=timedelta(hours=1)))
     claim = replace(job.claim, spec=patient, claimed_at=job.now - 79 * MINUTE)
     assert job.seen(claim) == LAUNCH

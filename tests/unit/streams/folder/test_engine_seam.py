@@ -288,18 +288,17 @@ class TestTokens:
             life.engine.complete_epoch(REFRESHED)
         assert life.clock.now() < first.horizon.hard
 
-    def test_what_became_of_a_push_is_told_in_the_engines_words(
-        self, life: Life, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def answered(ask: Callable[[], object], *_: timedelta) -> object:
-            self.take(life)
-            return ask()
+    def test_answers_to_pushes_stand_in_the_words_of_the_engine(self, life: Life) -> None:
+        def answer(request: str, path: str) -> None:
+            if request == "list":
+                life.hdfs.at_request = lambda request, path: None
+                self.take(life)
+                life.hdfs.at_request = answer
 
         life.begin()
         self.say_it_began(life)
         told = [done.what for done in life.reconcile().done]
-        # Its job answers while it is waited for, and nothing else runs here.
-        monkeypatch.setattr(token_pushes, "until", answered)
+        life.hdfs.at_request = answer
         while not self.minted:
             life.clock.ahead += timedelta(hours=3)
             life.engine.complete_epoch(REFRESHED)

@@ -320,7 +320,12 @@ def test_a_stop_counts_that_is_ordered_while_a_client_waits_for_its_turn(supervi
 
 def test_a_claim_that_is_given_up_while_it_waits_for_its_turn_is_followed(supervised: Supervised) -> None:
     claims_and_loses_the_reply(supervised)
-    supervised.client.at_turn = lambda: [supervised.life.run.folder.take_fence(fence) for fence in supervised.fences()]
+
+    def give_up() -> None:
+        for fence in supervised.fences():
+            supervised.life.run.folder.take_fence(fence)
+
+    supervised.client.at_turn = give_up
     report = supervised.reconcile()
     assert (report.generation, len(supervised.life.yarn.apps)) == (2, 1)
 
