@@ -305,7 +305,8 @@ def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = ""
     """Let the next generation start from its checkpoints as they are, though they are not what the last one left.
 
     A generation is refused if its checkpoint is gone, older than it was, or another query's. This accepts the position
-    that each has now, once. A checkpoint that never was this stream's is taken over instead.
+    that each has now, once, and lets it follow one whose outputs still change. A checkpoint that never was this
+    stream's is taken over instead.
     """
     with _declared(Client(cluster_name), spec_file) as run:
         generation, accepted = accept_checkpoints(run, reason)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, MOST_ROWS, Listing, kept
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import Contents, FileStatus, Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
@@ -131,6 +131,13 @@ class SimHdfs:
         there = (*self.files, *self.modes)
         children = {name[len(start) :].partition("/")[0] for name in there if name.startswith(start)} - {""}
         return tuple(self._status(start + child, child) for child in sorted(children))
+
+    def contents(self, path: str) -> Contents:
+        self.at_request("sum", path)
+        if not self._is_folder(path):
+            raise NotFound(path)
+        below = [text for name, (text, _) in self.files.items() if name.startswith(path + "/")]
+        return Contents(len(below), 1, sum(map(len, below)))
 
     def matching(
         self, path: str, wanted: Callable[[FileStatus], bool], *, prefix: str = "", after: str = ""

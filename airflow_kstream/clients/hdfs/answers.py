@@ -22,6 +22,7 @@ _OBJECTS: Mapping[str, str] = {
     "GETFILESTATUS": "FileStatus",
     "LISTSTATUS": "FileStatuses",
     "LISTSTATUS_BATCH": "DirectoryListing",
+    "GETCONTENTSUMMARY": "ContentSummary",
     "GETHOMEDIRECTORY": "Path",
     "GETACLSTATUS": "AclStatus",
     "GET_BLOCK_LOCATIONS": "LocatedBlocks",

@@ -68,8 +68,21 @@ class YarnLook:
 
 
 @dataclass(frozen=True)
+class OutputsLook:
+    """The outputs of a generation that nothing but silence can prove dead.
+
+    `unchanged` is the time between the first and the last look of this supervisor at which they were the same. `doubt`
+    is why nobody can tell, else empty.
+    """
+
+    paths: tuple[str, ...]
+    unchanged: timedelta = timedelta()
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
 class FolderLook:
-    """The stream's folder on HDFS, beside its newest claim and a person's wishes."""
+    """The stream's folder on HDFS, beside its newest claim and a person's wishes; and what it wrote elsewhere."""
 
     strangers: Mapping[str, str] = field(default_factory=dict)
     """What other users wrote into its folder, with their names: reported, and counted for nothing."""
@@ -77,6 +90,8 @@ class FolderLook:
     """The ends that nobody planned, oldest first, as far as they are recorded."""
     accepted: Mapping[str, Position] | None = None
     """The positions from which a person lets the next generation start; None if no person accepted any."""
+    outputs: OutputsLook | None = None
+    """None where it declared none, or its death has another proof."""
 
 
 @dataclass(frozen=True)

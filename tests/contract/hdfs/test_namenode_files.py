@@ -8,13 +8,14 @@ from getpass import getuser
 
 import pytest
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import Contents, Hdfs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, Denied, NotFound
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from tests.live.recovering import standby_first
+from tests.live.writers import Writer
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,30 @@ def test_names_that_begin_alike_are_found_among_others(hdfs: Hdfs, folder: str) 
     found = hdfs.matching(folder, lambda file: True, prefix="_")
     assert [file.name for file in found] == ["_", "_0", "_1", "_2"]
     assert hdfs.matching(f"{folder}/nowhere", lambda file: True, prefix="_") == ()
+
+
+def test_the_sums_of_a_folder_tell_what_comes_and_what_is_closed(hdfs: Hdfs, folder: str, client: Writer) -> None:
+    """What a dead job's outputs are watched by: a rename changes nothing, nor does growth within a block."""
+    path, before = f"{folder}/.part-0-0.inprogress.1", hdfs.contents(folder)
+    assert before == Contents(0, 1, 0)
+    client.open(path)
+    opened = hdfs.contents(folder)
+    assert opened.files == 1
+    client.write(path, 1000)
+    client.hflush(path)
+    grown = hdfs.contents(folder)
+    client.rename(path, f"{folder}/part-0-0")
+    assert hdfs.contents(folder) == grown
+    client.close(f"{folder}/part-0-0")
+    assert hdfs.contents(folder) == Contents(1, 1, 1000)
+    with pytest.raises(NotFound):
+        hdfs.contents(f"{folder}/nowhere")
+
+
+def test_what_may_not_be_listed_has_no_sums(hdfs: Hdfs, superuser: LeaseSession, folder: str) -> None:
+    superuser.base.hdfs.make_folder(f"{folder}/only-hdfs", "700")
+    with pytest.raises(Denied, match="only-hdfs"):
+        hdfs.contents(folder)
 
 
 def test_what_is_not_there_is_not_found(hdfs: Hdfs, folder: str) -> None:

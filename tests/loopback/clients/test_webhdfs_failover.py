@@ -27,6 +27,7 @@ def java(exception: str, status: int) -> Answer:
 
 HEALTHY = {
     "op=GETFILESTATUS": said({"FileStatus": FILE}),
+    "op=GETCONTENTSUMMARY": said({"ContentSummary": {"fileCount": 2, "directoryCount": 1, "length": 9}}),
     "op=LISTSTATUS_BATCH": page([FILE, FILE]),
     "op=OPEN": CONTENT,
     "op=MKDIRS": said({"boolean": True}),
@@ -37,6 +38,7 @@ HEALTHY = {
 }
 ASK: dict[str, Callable[[Hdfs], object]] = {
     "status": lambda hdfs: hdfs.status("/a"),
+    "sum up": lambda hdfs: hdfs.contents("/a"),
     "list": lambda hdfs: hdfs.list("/a"),
     "read": lambda hdfs: hdfs.read("/a"),
     "write": lambda hdfs: hdfs.write("/a", "text"),

@@ -4,6 +4,14 @@ The ResourceManager calls an application ended when it has ordered its container
 its driver for a while. Neither says that the processes are gone: a driver that only YARN lost plans new batches for as
 long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms).
 
+Where only silence is left, the outputs that the generation declared take part in it: a job whose checkpoints fail may
+still write. Each is summed up by the NameNode (files, folders, bytes) five times in the whole wait, and the sums must
+not differ. So whatever is created, closed, deleted, or grows by a block is seen, for one request per output and look; a
+thousand part files or a million are the NameNode's second, not ours. A rename is not seen: sinks rename when a
+checkpoint is complete, which moves the checkpoint. Nor is growth within a block: a sink that commits with checkpoints
+commits nothing of that, because the folder of these is closed before a successor reads where to begin. What can't be
+summed up, or changes by somebody else's hand, is for a person: nothing is concluded from it.
+
 The lives of a stream's generations, told by their claims and by the record of ends that nobody planned.
 """
 
@@ -21,7 +29,7 @@ from airflow_kstream.model.streams.contract import started_marker, stopped_marke
 from airflow_kstream.model.streams.generation import Claim, Life, Missing, Position
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.looks import Looks, Sign, SignKind
-from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.observation import Observation, OutputsLook
 from airflow_kstream.model.streams.plan import Refuse, Wait
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import StopPolicy
@@ -53,6 +61,16 @@ def death(spec: StreamSpec, observation: Observation, looks: Looks) -> Dead | Wa
     return _silent(spec, observation, looks, containers)
 
 
+def only_silence_proves(observation: Observation) -> bool:
+    """Return whether neither its own word nor a NodeManager's tells what became of the newest generation, which ran."""
+    containers = observation.yarn.containers
+    if stopped_marker(observation.generation) in observation.files:
+        return False
+    if containers and (containers.nodes(NodeVerdict.LIVE) or containers.driver.verdict is NodeVerdict.COMPLETE):
+        return False
+    return observation.current is not None or ran(observation) or _taken_over(observation)
+
+
 def ran(observation: Observation) -> bool:
     """Return True if something proves that the newest generation ran, whatever YARN lists: its driver's own marker, a
     commit that came after the claim, or an application that was running when it was adopted. One without a claim is
@@ -80,7 +98,8 @@ def _taken_over(observation: Observation) -> bool:
     return observation.claim is None and any(not point.empty for point in observation.checkpoints)
 
 
-def _silence_needed(spec: StreamSpec, observation: Observation) -> timedelta:
+def silence_for(spec: StreamSpec, observation: Observation) -> timedelta:
+    """Return for how long everything that the newest generation wrote must be silent."""
     if unwritten(spec, observation):
         # Its job writes elsewhere, where no silence can be seen.
         return max(spec.stop.silence, spec.stop.longest_silence)
@@ -144,28 +163,50 @@ def _silent(
     spec: StreamSpec, observation: Observation, looks: Looks, containers: Containers | None
 ) -> Dead | Wait | Refuse:
     """Wait for silence, the last resort; the driver of a node that is cut off may also run for twice an AM's expiry."""
-    needed, alone = _silence_needed(spec, observation), looks.age_of(SignKind.ALONE)
+    needed, alone = silence_for(spec, observation), looks.age_of(SignKind.ALONE)
+    outputs = None if observation.folder.accepted is not None else observation.folder.outputs
+    unchanged = outputs.unchanged if outputs else needed
     quiet = min(looks.age_of(SignKind.QUIET), alone)
     lost = containers.driver if containers and containers.driver.cut_off else None
     expiry = 2 * spec.stop.am_expiry - looks.age(Sign(SignKind.LOST, lost.node)) if lost else timedelta()
-    left = max(needed - quiet, expiry)
+    left = max(needed - quiet, needed - unchanged, expiry)
     if left <= timedelta():
         words = f"{lost}, for twice the expiry of an ApplicationMaster, and " if lost else ""
-        return Dead(f"{words}its checkpoints were silent for {format_duration(needed)}")
+        silent = "its checkpoints and outputs" if outputs else "its checkpoints"
+        return Dead(f"{words}{silent} were silent for {format_duration(needed)}")
     if quiet < needed and alone > 2 * needed:
         return Refuse(
             f"a checkpoint moved within the last {format_duration(needed)} though no application of this stream has "
             f"lived for {format_duration(alone)}: somebody else writes it. `yarn application -list` names what "
             "runs: stop that job, or adopt it with `kstream streams adopt SPEC.yaml --application-id ID`"
         )
-    return Wait(observation.now + left, _waiting_for(needed, containers, lost))
+    if outputs and unchanged < needed and alone > (needed if outputs.doubt else 2 * needed):
+        return Refuse(_outputs_doubt(spec, observation, outputs, needed))
+    return Wait(observation.now + left, _waiting_for(needed, containers, lost, outputs))
 
 
-def _waiting_for(needed: timedelta, containers: Containers | None, lost: NodeReport | None) -> str:
+def _outputs_doubt(spec: StreamSpec, observation: Observation, outputs: OutputsLook, needed: timedelta) -> str:
+    where, number = ", ".join(outputs.paths), observation.generation
+    told = (
+        f"whether anything still writes {where} can't be told: {outputs.doubt}"
+        if outputs.doubt
+        else f"{where} changed within the last {format_duration(needed)}"
+    )
+    return (
+        f"generation {number} of {spec.name} has ended by the ResourceManager's word, no NodeManager tells that its "
+        f"processes are gone, and {told}. End what is left of it on its nodes; once nothing of it runs, let generation "
+        f"{observation.next_generation} follow with `kstream streams accept SPEC.yaml`"
+    )
+
+
+def _waiting_for(
+    needed: timedelta, containers: Containers | None, lost: NodeReport | None, outputs: OutputsLook | None
+) -> str:
     if lost:
         return f"{lost}: its driver may run for twice the expiry of an ApplicationMaster"
     doubt = f"; {containers.driver}" if containers else ""
-    return f"the checkpoint must be silent for {format_duration(needed)}{doubt}"
+    silent = f"the checkpoint and {', '.join(outputs.paths)}" if outputs else "the checkpoint"
+    return f"{silent} must be silent for {format_duration(needed)}{doubt}"
 
 
 def lives(claims: Sequence[Claim], ends: Sequence[PastEnd], stops: Mapping[int, str]) -> tuple[Life, ...]:

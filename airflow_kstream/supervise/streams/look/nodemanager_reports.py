@@ -1,12 +1,18 @@
-"""What NodeManagers have of an ended application: a word on each container, and the error in its driver's log."""
+"""What NodeManagers have of an ended application: a word on each container, and the error in its driver's log.
+
+Where they tell nothing of its containers, its outputs are looked at.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.hdfs.webhdfs import Contents
 from airflow_kstream.clients.nodemanagers import NodeManager
 from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
 from airflow_kstream.model.clusters.application import Application, Containers, NodeReport, NodeVerdict
@@ -14,7 +20,9 @@ from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.contract import stopped_marker
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.observation import Observation, OutputsLook
+from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.ends.death import only_silence_proves, silence_for
 from airflow_kstream.policy.streams.ends.ends import log_is_asked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -24,6 +32,8 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 _SIZE, _SECONDS = 100_000, 10.0
 
 
+# In the silence that is needed, after the one at its begin: a NameNode walks the whole tree for each.
+_LOOKS_AT_OUTPUTS = 4
 # In these states YARN hears from a node, or has not missed it yet.
 _RUNNING = {"RUNNING", "UNHEALTHY", "DECOMMISSIONING", "NEW"}
 # Seconds of one look after which no further node is asked: a rack that is cut off must not keep a supervisor for hours.
@@ -142,6 +152,62 @@ class Witnesses:
     def _heard_from(self, place: ContainerPlace, app: Application, node: NodeStanding) -> NodeVerdict:
         news = node.checked != self._heard.setdefault((place.node, app.id), node.checked)
         return NodeVerdict.UNREACHABLE if news else NodeVerdict.UNHEARD
+
+
+@dataclass
+class SilentOutputs:
+    """The outputs of a stream's newest generation, while silence alone can prove it dead.
+
+    They are summed up at its begin, after each quarter of it, and at no other time.
+    """
+
+    run: StreamRun
+    _generation: int = 0
+    _sums: tuple[Contents | None, ...] = ()
+    _look: OutputsLook | None = None
+    _first: float = 0.0
+    _last: float = 0.0
+
+    def seen(self, observation: Observation) -> Observation:
+        """Return the observation with a look at the outputs, if they take part in the proof."""
+        claim = observation.claim
+        spec = claim.spec if claim else None
+        needless = observation.desired.state is not DesiredState.RUNNING or observation.any_alive
+        if needless or not isinstance(spec, StreamSpec) or not spec.part_files:
+            return observation
+        if not only_silence_proves(observation):
+            return observation
+        # What the dead generation wrote counts, and not what is declared now.
+        paths = tuple(path for path, _ in spec.part_files)
+        outputs = self._outputs(observation.generation, paths, silence_for(self.run.spec, observation))
+        return replace(observation, folder=replace(observation.folder, outputs=outputs))
+
+    def _outputs(self, generation: int, paths: tuple[str, ...], needed: timedelta) -> OutputsLook:
+        begun, known = time.monotonic(), self._look if self._generation == generation else None
+        if known and not self._due(known, begun, needed):
+            return known
+        same = self._sums if known else ()
+        self._generation, self._last = generation, begun
+        try:
+            sums = tuple(map(self._sum, paths))
+        except KstreamError as error:
+            self._sums, self._look = (), OutputsLook(paths, doubt=error.without_advice)
+            return self._look
+        if sums != same:
+            self._sums, self._first = sums, time.monotonic()
+        self._look = OutputsLook(paths, timedelta(seconds=max(begun - self._first, 0.0)))
+        return self._look
+
+    def _due(self, known: OutputsLook, now: float, needed: timedelta) -> bool:
+        """Return whether it is time for another look: a quarter of the silence has passed, or all of it."""
+        if known.unchanged < needed <= timedelta(seconds=now - self._first) and not known.doubt:
+            return True
+        return now - self._last >= needed.total_seconds() / _LOOKS_AT_OUTPUTS
+
+    def _sum(self, path: str) -> Contents | None:
+        with suppress(NotFound):
+            return self.run.session.hdfs.contents(path)
+        return None
 
 
 def _doubt(report: NodeReport) -> int:

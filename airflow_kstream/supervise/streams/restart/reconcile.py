@@ -68,7 +68,7 @@ from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_e
 from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.look.allowed import require_allowed
 from airflow_kstream.supervise.streams.look.blocked import note_blocked
-from airflow_kstream.supervise.streams.look.nodemanager_reports import Witnesses, with_log_error
+from airflow_kstream.supervise.streams.look.nodemanager_reports import SilentOutputs, Witnesses, with_log_error
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
 from airflow_kstream.supervise.streams.look.positions_reached import PositionsReached
@@ -126,12 +126,13 @@ class Reconciler:
     may_submit: bool = True
     patient: bool = True
     _witnesses: Witnesses = field(init=False)
+    _outputs: SilentOutputs = field(init=False)
     _story: ActionLog = field(init=False)
     _submitter: Submitter = field(init=False)
     _run: _Run = field(init=False)
 
     def __post_init__(self) -> None:
-        self._witnesses = Witnesses(self.session)
+        self._witnesses, self._outputs = Witnesses(self.session), SilentOutputs(self.subject)
         self._story = ActionLog(self.session, self.tell)
         self._submitter = Submitter(self.subject, self._story, self.may_submit)
         self._run = self._begun(NOWHERE)
@@ -157,7 +158,7 @@ class Reconciler:
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """Return the first step that `run` would take, without taking it: a wait if a death takes time to prove."""
         require_submittable(self.spec, self.session.cluster)
-        observation = self._witnesses.asked(observe(self.subject))
+        observation = self._outputs.seen(self._witnesses.asked(observe(self.subject)))
         require_allowed(self.spec, self.session.cluster, observation.claim)
         observation = self._run.renewals.known(observation, self.subject.engine)
         self._run.reached.recall(observation)
@@ -212,7 +213,7 @@ class Reconciler:
         """Take one look and the step that it requires; return a report if there is nothing left to do."""
         try:
             with at_most(self._longest_answer()):
-                observation = self._witnesses.asked(observe(self.subject, self._run.known))
+                observation = self._outputs.seen(self._witnesses.asked(observe(self.subject, self._run.known)))
             observation = self._run.renewals.known(observation, self.subject.engine)
             self._story.tell_of_strangers(observation)
             if not self._run.looked:

@@ -12,10 +12,11 @@ from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.contract import started_marker, stopped_marker
 from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import Looks
-from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.observation import Observation, OutputsLook
 from airflow_kstream.model.streams.plan import Refuse, Wait
-from airflow_kstream.policy.streams.ends.death import Dead, death, silence_needed
+from airflow_kstream.policy.streams.ends.death import Dead, death, only_silence_proves, silence_needed
 from airflow_kstream.policy.streams.restart.looks import signs
+from tests.simulated.values import changed
 from tests.simulated.yarn import (
     CHECKPOINT,
     NODE,
@@ -155,3 +156,54 @@ def test_checkpoints_by_the_clock_are_silent_for_twice_their_limit(limit: timede
     """One of them is there after a death, and tells no interval."""
     point = replace(batches(MINUTE, SECOND, 1), clock=Clockwork("checkpoint", "TaskManager", limit))
     assert silence_needed(POLICY, (point,)) == minutes * MINUTE
+
+
+OUTPUTS = OutputsLook(("/data/orders",))
+
+
+def with_outputs(outputs: OutputsLook) -> Observation:
+    """Return an end after which the checkpoints need ten minutes of silence, and no NodeManager answers."""
+    return changed(ended(containers(NodeVerdict.UNREACHABLE), batches(5 * MINUTE, SECOND)), outputs=outputs)
+
+
+def test_outputs_must_be_as_silent_as_the_checkpoints() -> None:
+    seen = with_outputs(replace(OUTPUTS, unchanged=10 * MINUTE - SECOND))
+    wait = verdict(seen, 10 * MINUTE)
+    assert isinstance(wait, Wait)
+    assert "the checkpoint and /data/orders must be silent for 10m" in wait.why
+    assert verdict(with_outputs(replace(OUTPUTS, unchanged=10 * MINUTE)), 10 * MINUTE) == Dead(
+        "its checkpoints and outputs were silent for 10m"
+    )
+
+
+def test_silent_outputs_are_no_proof_while_the_checkpoints_move() -> None:
+    seen = with_outputs(replace(OUTPUTS, unchanged=timedelta(hours=1)))
+    assert isinstance(verdict(seen, 10 * MINUTE - SECOND), Wait)
+
+
+def test_outputs_that_keep_changing_are_for_a_person() -> None:
+    seen = with_outputs(OUTPUTS)
+    assert isinstance(verdict(seen, 20 * MINUTE), Wait)
+    refused = verdict(seen, 20 * MINUTE + SECOND)
+    assert isinstance(refused, Refuse)
+    assert "/data/orders changed within the last 10m" in refused.why
+
+
+def test_outputs_that_nobody_can_sum_up_are_for_a_person() -> None:
+    seen = with_outputs(replace(OUTPUTS, doubt="Permission denied"))
+    assert isinstance(verdict(seen, 10 * MINUTE), Wait)
+    refused = verdict(seen, 10 * MINUTE + SECOND)
+    assert isinstance(refused, Refuse)
+    assert "whether anything still writes /data/orders can't be told: Permission denied" in refused.why
+
+
+def test_a_person_lets_the_next_generation_follow_whatever_its_outputs_do() -> None:
+    seen = changed(with_outputs(OUTPUTS), accepted={CHECKPOINT: Position("q", 19, 19)})
+    assert verdict(seen, 10 * MINUTE) == Dead("its checkpoints were silent for 10m")
+    assert isinstance(verdict(seen, 10 * MINUTE - SECOND), Wait)
+
+
+def test_nodemanagers_prove_a_death_whatever_its_outputs_do() -> None:
+    seen = changed(ended(containers(NodeVerdict.COMPLETE)), outputs=OUTPUTS)
+    assert not only_silence_proves(seen)
+    assert verdict(seen) == Dead("all its containers are complete")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, RestartAborted
 from airflow_kstream.model.streams.contract import accepted_marker, reached_marker, stopped_marker
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import GiveUp, Phase, Report
@@ -16,7 +17,9 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
+from airflow_kstream.supervise.streams.orders.desired import start_from
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.simulated.flink import FLINK_SPEC, FlinkLife
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import SimYarn
 from tests.simulated.yarn import START, WEEK
@@ -241,3 +244,78 @@ def test_a_job_without_checkpoints_gets_the_silence_as_a_wait(life: Life) -> Non
     before = life.clock.ahead
     assert life.begin().generation == 2
     assert life.clock.ahead - before >= SPEC.stop.silence
+
+
+@pytest.fixture
+def flink(life: Life) -> FlinkLife:
+    """A stream that writes below /data/orders, whose generation has completed a checkpoint."""
+    flink = FlinkLife(life, replace(FLINK_SPEC, outputs=("/data/orders",)))
+    life.hdfs.write("/data/orders/00/part-0-0", "rows")
+    start_from(life.run, "a new stream", fresh=True)
+    life.begin()
+    flink.complete(1)
+    return flink
+
+
+def sums(flink: FlinkLife, at: Callable[[int], object] = lambda number: None) -> list[str]:
+    """Return the outputs that are summed up from now on, in a list that grows. `at` is called before each answer."""
+    asked: list[str] = []
+
+    def request(what: str, path: str) -> None:
+        if what == "sum":
+            asked.append(path)
+            at(len(asked))
+
+    flink.hdfs.at_request = request
+    return asked
+
+
+def test_a_death_without_proof_costs_five_looks_at_each_output(flink: FlinkLife) -> None:
+    asked, before = sums(flink), flink.life.clock.ahead
+    flink.life.reconcile()
+    assert not asked, "nobody asks of a stream that runs"
+    flink.die()
+    report = flink.life.begin()
+    assert asked == ["/data/orders"] * 5
+    assert flink.life.clock.ahead - before >= FLINK_SPEC.stop.longest_silence
+    assert "its checkpoints and outputs were silent for 30m" in reason(report, "claimed generation 2")
+
+
+def test_what_a_dead_job_still_writes_begins_the_silence_again(flink: FlinkLife) -> None:
+    def write(number: int) -> None:
+        if number == 3:
+            flink.hdfs.write("/data/orders/00/.part-0-1.inprogress.uuid", "")
+
+    asked, before = sums(flink, write), flink.life.clock.ahead
+    flink.die()
+    flink.life.begin()
+    silence = FLINK_SPEC.stop.longest_silence
+    assert silence * 1.5 <= flink.life.clock.ahead - before < 2 * silence
+    assert len(asked) == 7
+
+
+def test_outputs_that_are_written_for_ever_are_no_dead_jobs(flink: FlinkLife) -> None:
+    sums(flink, lambda number: flink.hdfs.write(f"/data/orders/00/part-9-{number}", "rows"))
+    flink.die()
+    with pytest.raises(Conflict, match=r"/data/orders changed within the last 30m.*kstream streams accept"):
+        flink.life.begin()
+    assert len(flink.yarn.apps) == 1
+    accept_checkpoints(flink.life.run, "another program writes there")
+    assert flink.life.begin().generation == 2
+
+
+def test_outputs_that_the_user_may_not_list_prove_no_death(flink: FlinkLife) -> None:
+    def refuse(number: int) -> None:
+        raise Denied("Permission denied: user=streamer, access=READ_EXECUTE")
+
+    sums(flink, refuse)
+    flink.die()
+    with pytest.raises(Conflict, match="whether anything still writes /data/orders can't be told: Permission denied"):
+        flink.life.begin()
+    assert len(flink.yarn.apps) == 1
+
+
+def test_outputs_that_are_not_there_are_silent(flink: FlinkLife) -> None:
+    flink.hdfs.delete("/data/orders", recursive=True)
+    flink.die()
+    assert flink.life.begin().generation == 2
