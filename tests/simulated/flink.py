@@ -42,6 +42,13 @@ FLINK_SPEC = FlinkStreamSpec(
 )
 FLINK = FlinkInstallation("/opt/flink", (1, 20, 3), {}, "rm/_HOST@EXAMPLE.COM", "/opt/kstream-flink.jar")
 _TAGS, _RESUME = "yarn.tags", "execution.state-recovery.path"
+# Of Checkpoints.throwNonRestoredStateException, alike in 1.20.3 and 2.1.1.
+UNMAPPED = (
+    "java.lang.IllegalStateException: Failed to rollback to checkpoint/savepoint hdfs://prod/flink/orders/0b1c/chk-3. "
+    "Cannot map checkpoint/savepoint state for operator 6d2677a0ecc3fd8df0b72ec675edf8f4 to the new program, because "
+    "the operator is not available in the new program. If you want to allow to skip this, you can set the "
+    "--allowNonRestoredState option on the CLI."
+)
 
 
 def metadata(number: int) -> bytes:
@@ -146,8 +153,8 @@ class FlinkLife:
 
         self.yarn.application = asked  # type: ignore[method-assign]
 
-    def die(self, state: ApplicationState = ApplicationState.FAILED) -> None:
-        self.yarn.end(self.application.id, state)
+    def die(self, state: ApplicationState = ApplicationState.FAILED, diagnostics: str = "") -> None:
+        self.yarn.end(self.application.id, state, diagnostics)
 
     def changed(self, **fields: object) -> FlinkStreamSpec:
         return replace(self.spec, **fields)  # type: ignore[arg-type]

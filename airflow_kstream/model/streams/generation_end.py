@@ -17,6 +17,7 @@ class EndKind(StrEnum):
     """The cause of an end, as far as YARN's diagnostics and the driver's own word show it.
 
     NEVER_RAN: a generation was claimed, and no application of it ever came. DONE: the job said that it succeeded.
+    STATE: it was to begin with state for which its job has no place, so it did not begin at all.
     """
 
     CREDENTIALS = "credentials"
@@ -27,6 +28,7 @@ class EndKind(StrEnum):
     MEMORY = "memory"
     AM_EXPIRED = "application master expired"
     INFRASTRUCTURE = "infrastructure"
+    STATE = "unmapped state"
     CODE = "code"
     NEVER_RAN = "never ran"
     DONE = "done"

@@ -18,6 +18,7 @@ from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.generation_end import EndClues, EndKind, GenerationEnd, PastEnd
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Note, Phase, Settled, Step, Wait
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import FailurePolicy
@@ -95,11 +96,12 @@ _WORDS: Mapping[EndKind, str] = {
     EndKind.PREEMPTED: "was preempted",
     EndKind.NODE_LOST: "lost its node",
     EndKind.LIFETIME: "reached YARN's lifetime limit",
+    EndKind.STATE: "has no place for the state with which it was to begin",
     EndKind.NEVER_RAN: "never ran",
     EndKind.DONE: "ended successfully",
 }
 # Another try may not mend these: somebody has to look at the job, or wanted it to end.
-_A_PERSONS = {EndKind.CODE, EndKind.MEMORY, EndKind.UNKNOWN, EndKind.KILLED}
+_A_PERSONS = {EndKind.CODE, EndKind.MEMORY, EndKind.UNKNOWN, EndKind.KILLED, EndKind.STATE}
 
 
 def pause_after_end(spec: StreamSpec, observation: Observation, *, past_horizon: bool) -> Note | Settled | Wait | None:
@@ -113,6 +115,8 @@ def pause_after_end(spec: StreamSpec, observation: Observation, *, past_horizon:
     if end.killed_by and not _cleared(observation, end):
         advice = f"nothing starts it until `kstream streams start {spec.name}`"
         return Settled(Phase.KILLED, f"{how_it_ended(observation)}; {advice}")
+    if state_refused(spec, observation):
+        return Settled(Phase.BACKING_OFF, _refused_words(spec, observation), breaker=True)
     attempt = _next_attempt(spec, observation)
     if attempt is None or attempt.at <= observation.now:
         return None
@@ -120,6 +124,18 @@ def pause_after_end(spec: StreamSpec, observation: Observation, *, past_horizon:
     if attempt.at - observation.now <= spec.failure.backoff:
         return Wait(attempt.at, why)
     return Settled(Phase.BACKING_OFF, why, attempt.at, breaker=bool(attempt.breaker))
+
+
+def state_refused(spec: StreamSpec, observation: Observation) -> bool:
+    """Return whether the newest generation was refused the state with which it was to begin, and the next one would be,
+    too: no person has spoken since, it does not go back to a former spec, and the declared one is the same."""
+    end, claim = recorded_end(observation), observation.claim
+    if end is None or end.kind is not EndKind.STATE or end.back_to or _cleared(observation, end):
+        return False
+    declared = fingerprint(spec)
+    # What took the place of a declared spec that failed is followed by itself.
+    submitted = {claim.spec_fingerprint, claim.instead_of and claim.instead_of.fingerprint} if claim else {declared}
+    return declared in submitted
 
 
 def needs_a_person(spec: StreamSpec, observation: Observation) -> bool:
@@ -261,6 +277,15 @@ def _waits(spec: StreamSpec, observation: Observation, attempt: Attempt) -> str:
     end = observation.folder.ends[-1]
     shared = f"; {cause_of(end)}" if end.shared else ""
     return f"{how}{shared}; backing off: it is followed at {then}"
+
+
+def _refused_words(spec: StreamSpec, observation: Observation) -> str:
+    return (
+        f"{how_it_ended(observation)}; its circuit breaker is open, because its job lacks an operator of that state, "
+        f"which no other try gives it. Nothing follows until `kstream streams start {spec.name} "
+        f"--allow-non-restored-state`, which loses the state of that operator; or until the job that left the state is "
+        f"declared again, or `kstream streams start {spec.name}` after its file was mended"
+    )
 
 
 def _moment(at: datetime) -> str:

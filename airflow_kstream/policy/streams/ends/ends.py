@@ -1,9 +1,10 @@
 """The cause of a generation's end, from YARN's diagnostics and the error that its driver left.
 
 The signs are the words of Hadoop 3.4.3 (ClientRMService, RMAppAttemptImpl, RMAppLifetimeMonitor, SchedulerUtils,
-ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient) and Spark 4
-(ApplicationMaster). Words that a job's own libraries use as well, such as "token has expired", are not signs: a
-delegation token's error names its class or its kind.
+ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient), Spark 4 (ApplicationMaster), and
+of what loads the state of a job that has to be told where it begins (Checkpoints.loadAndValidateCheckpoint). Words that
+a job's own libraries use as well, such as "token has expired", are not signs: a delegation token's error names its
+class or its kind.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ _SIGNS = (
         r"GSS initiate failed",
         r"org\.ietf\.jgss\.GSSException",
     ),
+    _sign(EndKind.STATE, r"Cannot map checkpoint/savepoint state for operator \w+ to the new program"),
     _sign(EndKind.AM_EXPIRED, r"ApplicationMaster for attempt \S+ timed out"),
     _sign(
         EndKind.INFRASTRUCTURE,

@@ -117,7 +117,9 @@ def last_error(logs: Mapping[str, str], log: str) -> str:
 
 
 def _innermost(text: str) -> str:
-    found = [match["error"] for match in _ERROR.finditer(text) if not _NO_CAUSE.match(match["error"])]
+    # A frame may be of a method that throws, and is named so.
+    errors = _ERROR.finditer(_STACK.sub("", text))
+    found = [match["error"] for match in errors if not _NO_CAUSE.match(match["error"])]
     return found[-1] if found else ""
 
 

@@ -46,7 +46,7 @@ def mark_shared_causes(
     each of a few streams that changed lately. A neighbour that can't be read is not counted.
     """
     last = ends[-1]
-    if last.killed_by or (last.fingerprint in _NAMELESS and not last.clues.silent):
+    if last.killed_by or last.kind is EndKind.STATE or (last.fingerprint in _NAMELESS and not last.clues.silent):
         return tuple(ends)
     alone = [end for end in ends if one_cause(end, last) and not end.shared]
     company = dict.fromkeys((end.generation for end in alone), 1)

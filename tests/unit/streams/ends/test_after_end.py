@@ -9,12 +9,15 @@ import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.contract import stop_marker
-from airflow_kstream.model.streams.generation import Desired, DesiredState
+from airflow_kstream.model.streams.generation import Desired, DesiredState, FailedSpec
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
+from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Note, Phase, Settled, Submit, Wait
-from airflow_kstream.policy.streams.ends.after_end import needs_a_person
+from airflow_kstream.policy.streams.ends.after_end import needs_a_person, state_refused
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
+from tests.simulated.flink import UNMAPPED
 from tests.simulated.restarts import breaking, dead, noted, step
+from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end, watched
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -167,6 +170,41 @@ class TestWhoHasToKnow:
         yarn.ends = [replace(end, fingerprint="java.net.ConnectException: nn") for end in yarn.ends]
         noted(yarn)
         assert needs_a_person(TICKET_SPEC, yarn.look())
+
+
+def refused() -> SimulatedYarn:
+    """A first generation that was refused the state with which a person wanted it to begin."""
+    yarn = dead(UNMAPPED, lived=MINUTE, commits=0)
+    assert noted(yarn).kind is EndKind.STATE
+    return yarn
+
+
+class TestARefusedState:
+    def test_opens_the_breaker_at_once_and_is_not_tried_again(self) -> None:
+        yarn = refused()
+        assert needs_a_person(TICKET_SPEC, yarn.look())
+        for later in (MINUTE, 3 * HOUR, 100 * HOUR):
+            yarn.now = START + later
+            pause = settled(yarn, Mode.ENSURE)
+            assert (pause.phase, pause.breaker, pause.until) == (Phase.BACKING_OFF, True, None)
+        assert "Nothing follows until `kstream streams start orders --allow-non-restored-state`" in pause.why
+
+    def test_is_tried_again_after_a_persons_word(self) -> None:
+        yarn = refused()
+        yarn.desired = Desired(DesiredState.RUNNING, 0, "ann", yarn.now + MINUTE)
+        yarn.now += 2 * MINUTE
+        assert isinstance(step(yarn), Submit)
+
+    def test_is_no_word_on_another_declaration(self) -> None:
+        yarn = refused()
+        assert state_refused(TICKET_SPEC, yarn.look())
+        assert not state_refused(replace(TICKET_SPEC, application="/jobs/mended.py"), yarn.look())
+
+    def test_of_what_took_the_place_of_the_declared_spec_is_tried_no_more_either(self) -> None:
+        yarn = refused()
+        former, failed = replace(TICKET_SPEC, application="/jobs/former.py"), FailedSpec(fingerprint(TICKET_SPEC), 0)
+        yarn.claims[1] = changed(yarn.claims[1], spec_fingerprint=fingerprint(former), instead_of=failed)
+        assert state_refused(TICKET_SPEC, yarn.look())
 
 
 def test_a_planned_end_is_no_end_of_its_own() -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.policy.streams.ends.ends import end_of, fingerprint_of
+from tests.simulated.flink import UNMAPPED
 
 _FAILED = "Application application_1_0001 failed 1 times due to "
 _AM = f"{_FAILED}AM Container for appattempt_1_0001_000001 exited with  exitCode: "
 _KILLED = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 _INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 ENDS = {
+    f"{_AM}1443\nException from container-launch\n{UNMAPPED}": EndKind.STATE,
     f"org.apache.hadoop.ipc.RemoteException({_INVALID}): token (HDFS_DELEGATION_TOKEN token 4361 for hncscwc) can't be "
     "found in cache": EndKind.CREDENTIALS,
     f"{_INVALID}: Invalid AMRMToken from appattempt_1477044851292_468337_000002": EndKind.CREDENTIALS,

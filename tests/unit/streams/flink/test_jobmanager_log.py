@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_error, last_refusal, token_rounds
+from tests.simulated.flink import UNMAPPED
 
 MANAGER = "org.apache.flink.runtime.security.token.DefaultDelegationTokenManager [] -"
 ACTIVE = "org.apache.flink.runtime.resourcemanager.active.ActiveResourceManager [] -"
@@ -155,3 +158,20 @@ def test_a_jobmanager_that_could_not_start_says_why() -> None:
 def test_a_warning_about_a_harmless_exception_is_no_error() -> None:
     text = "2026-01-02 00:00:01,500 WARN  org.apache.hadoop.X [] - retry\njava.net.ConnectException: refused\n"
     assert last_error({"jobmanager.log": text}, "jobmanager.log") == ""
+
+
+def test_the_error_of_a_job_that_has_no_place_for_its_state_is_the_innermost_one() -> None:
+    """The JobManager wraps it four times, and its address is as long as HDFS lets it be."""
+    trace = (
+        "org.apache.flink.client.deployment.application.ApplicationDispatcherBootstrap [] - Application failed "
+        "unexpectedly: \njava.util.concurrent.CompletionException: org.apache.flink.client.deployment.application."
+        "ApplicationExecutionException: Could not execute application.\n\tat java.base/x.y(Z.java:1)\nCaused by: "
+        "org.apache.flink.runtime.client.JobInitializationException: Could not start the JobMaster.\n\tat a.b(C.java)\n"
+        f"Caused by: java.util.concurrent.CompletionException: {UNMAPPED}\n\t... 3 more\nCaused by: {UNMAPPED}\n"
+        "\tat org.apache.flink.runtime.checkpoint.Checkpoints.throwNonRestoredStateException(Checkpoints.java:233)\n"
+    )
+    error = last_error({"jobmanager.log": log(trace)}, "jobmanager.log")
+    assert error.startswith("java.lang.IllegalStateException: Failed to rollback to checkpoint/savepoint")
+    assert end_of("", error).kind is EndKind.STATE
+    long = error.replace("hdfs://prod", f"hdfs://prod/{'x' * 120}")
+    assert end_of("", long).kind is EndKind.STATE

@@ -13,11 +13,12 @@ from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
+from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import start_from
-from tests.simulated.flink import FlinkLife, metadata
+from tests.simulated.flink import UNMAPPED, FlinkLife, metadata
 from tests.simulated.life import Life
 
 
@@ -363,3 +364,34 @@ def test_a_watcher_that_may_not_read_a_savepoint_looks_all_the_same(begun: Flink
 
     begun.hdfs.at_request = refuse
     assert observe(begun.life.run).desired.state is DesiredState.STOPPED
+
+
+def test_a_state_that_the_job_has_no_place_for_is_tried_once(flink: FlinkLife) -> None:
+    flink.hdfs.write("/old/savepoint-7/_metadata", metadata(7))
+    start_from(flink.life.run, "moved here", path="/old/savepoint-7")
+    flink.life.begin()
+    flink.die(diagnostics=UNMAPPED)
+    for _ in range(3):
+        assert flink.life.reconcile(Mode.ENSURE).phase is Phase.BACKING_OFF
+        flink.life.clock.ahead += timedelta(hours=12)
+    assert len(flink.yarn.apps) == 1
+    start_from(flink.life.run, "that operator is gone", drops_unmapped=True)
+    flink.life.begin()
+    assert flink.claim.start.resume == ResumePoint("/old/savepoint-7", 7, drops_unmapped=True)
+
+
+def test_a_changed_job_without_a_place_for_the_state_goes_back_to_the_former_one(begun: FlinkLife) -> None:
+    """Both begin with what the former job left."""
+    begun.complete(1)
+    left, former = f"{begun.folder}/chk-1", begun.spec.application
+    begun.life.reconcile()
+    begun.hdfs.write("hdfs:///apps/without.jar", "PK")
+    begun.reopen(replace(begun.spec, application="hdfs:///apps/without.jar"))
+    begun.life.request_restart()
+    begun.life.reconcile()
+    assert begun.engine.resumed[-1] == left
+    begun.die(diagnostics=UNMAPPED)
+    begun.life.begin()
+    spec = begun.claim.spec
+    assert isinstance(spec, FlinkStreamSpec)
+    assert (begun.claim.generation, spec.application, begun.engine.resumed[-1]) == (3, former, left)
