@@ -240,8 +240,8 @@ def adopt(
 def evidence(cluster_name: ClusterOption, name: Name, as_json: JsonOption = False) -> None:
     """Show what the running generation hangs on: three thread dumps, ten seconds apart. Changes nothing.
 
-    The dumps of the driver and of up to 20 busy executors come from Spark's web UI, through the ResourceManager. With
-    the ends of their logs they are kept on HDFS, in a folder that the stream's own user can read.
+    The dumps of the process that leads the job and of up to 20 others that are busy come from its web UI, through the
+    ResourceManager. With the ends of their logs they are kept on HDFS, in a folder that the stream's own user can read.
     """
     with _opened(Client(cluster_name), name, declared_at_last) as run:
         seen = observe(run)

@@ -5,11 +5,16 @@ Only GET passes the proxy (WebAppProxyServlet), and any user that it knows may r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import isfinite
 from typing import Any
+from urllib.parse import quote
 
 from airflow_kstream.clients.application_pages import ApplicationPages
+from airflow_kstream.model.logs.container_log import Process, Thread, ThreadDump, plain_frame
 from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpoint,
     FlinkCheckpointing,
@@ -17,6 +22,7 @@ from airflow_kstream.model.streams.flink_job import (
     FlinkFailure,
     FlinkJob,
     FlinkOverview,
+    FlinkReading,
     FlinkVertex,
 )
 
@@ -24,6 +30,16 @@ from airflow_kstream.model.streams.flink_job import (
 _NEVER = 2**63 - 1
 # Of a Java exception's text: how a deeper cause begins, and how much of one is shown.
 _CAUSE, _LONGEST = "Caused by: ", 300
+JOB_MANAGER, TASK_MANAGER = "JobManager", "TaskManager"
+_CONTAINER = re.compile(r"container_(?:e\d+_)?\d+_\d+_\d+_(?P<number>\d{1,9})")
+# How ThreadInfo.toString begins after the name, and a line that is a frame.
+_STATE, _AT = re.compile(r" Id=\d+ (?P<state>[A-Z_]+)"), "at "
+# Of a vertex, the times that its tasks spend; a source of the older kind has no busy time, and says NaN.
+_SPENT = ("accumulated-busy-time", "accumulated-idle-time", "accumulated-backpressured-time")
+# Of what the operators of a chain count, each with its own name before it: all that grows while records pass.
+_RECORDS = ("numRecordsIn", "numRecordsOut", "numRecordsSend")
+# Sources whose counts are read, and characters of one question.
+_SOURCES, _PIECE = 8, 2000
 
 
 class FlinkPages(ApplicationPages):
@@ -41,6 +57,50 @@ class FlinkPages(ApplicationPages):
 
     def job(self, job: str) -> FlinkJob:
         return self.ask(f"look at job {job}", f"/jobs/{job}", _job)
+
+    def reading(self, job: str, names: dict[str, tuple[str, ...]]) -> FlinkReading:
+        """Return how many records the job has counted: one page, one more for each vertex that is a source, and one for
+        the names of its counts, which `names` keeps by the vertex.
+
+        A JobManager asks its TaskManagers once somebody wants to know, ten seconds apart at least
+        (metrics.fetcher.update-interval), and answers at once: with what it heard before, at first with nothing.
+        """
+        seen = self.job(job)
+        counts = {f"{vertex.label}: read": vertex.read for vertex in seen.vertices}
+        sources = [vertex for vertex in seen.vertices if vertex.read == 0 and vertex.status == "RUNNING"]
+        known = len(sources) <= _SOURCES
+        for vertex in sources if known else ():
+            passed = self._passed(f"/jobs/{job}/vertices/{vertex.id}/subtasks/metrics", vertex.id, names)
+            known = known and bool(passed)
+            counts |= {f"{vertex.label}: {name}": count for name, count in passed.items()}
+        told = {name: count for name, count in counts.items() if count is not None}
+        return FlinkReading(
+            bool(seen.vertices) and all(vertex.works for vertex in seen.vertices),
+            sum(vertex.spent for vertex in seen.vertices),
+            told if known and len(told) == len(counts) else None,
+        )
+
+    def _passed(self, path: str, vertex: str, names: dict[str, tuple[str, ...]]) -> dict[str, int]:
+        if not names.get(vertex):
+            names[vertex] = self.ask("list what a source counts", path, _names)
+        passed: dict[str, int] = {}
+        for some in _questions(names[vertex]):
+            passed |= self.ask("count what a source passes on", f"{path}?agg=sum&get={some}", _sums)
+        return passed
+
+    def taskmanagers(self) -> dict[str, Process]:
+        """Return the TaskManagers that are registered, by their ids: on YARN, their containers'."""
+        return self.ask(
+            "list the TaskManagers",
+            "/taskmanagers",
+            lambda body: {str(one["id"]): _taskmanager(one) for one in body["taskmanagers"]},
+        )
+
+    def threads(self, process: Process, id: str = "") -> ThreadDump:
+        """Return the threads of a TaskManager, or of the JobManager, which has no id."""
+        path = f"/taskmanagers/{quote(id)}/thread-dump" if id else "/jobmanager/thread-dump"
+        tried = f"take a thread dump of {process}"
+        return ThreadDump(process, self.ask(tried, path, lambda body: tuple(map(_thread, body["threadInfos"]))))
 
     def checkpoints(self, job: str) -> FlinkCheckpoints:
         return self.ask(f"look at the checkpoints of job {job}", f"/jobs/{job}/checkpoints", _checkpoints)
@@ -82,7 +142,47 @@ def _vertex(body: Mapping[str, Any]) -> FlinkVertex:
     counts, names = body["metrics"], ("read-records", "write-records")
     read, written = (int(counts[name]) if counts[f"{name}-complete"] else None for name in names)
     status, parallelism = str(body["status"]), int(body["parallelism"])
-    return FlinkVertex(str(body["id"]), str(body["name"]), status, parallelism, read, written)
+    spent = sum(int(number) for number in map(float, (counts.get(name, 0) for name in _SPENT)) if isfinite(number))
+    return FlinkVertex(str(body["id"]), str(body["name"]), status, parallelism, read, written, spent)
+
+
+def _names(body: Any) -> tuple[str, ...]:
+    return tuple(sorted(name for name in (str(one["id"]) for one in body) if name.endswith(_RECORDS)))
+
+
+def _questions(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names in pieces: a JobManager takes no line that is longer than 4096 characters."""
+    piece = ""
+    for name in map(partial(quote, safe=""), names):
+        if piece and len(piece) + len(name) > _PIECE:
+            yield piece
+            piece = ""
+        piece = f"{piece},{name}" if piece else name
+    if piece:
+        yield piece
+
+
+def _sums(body: Any) -> dict[str, int]:
+    return {str(one["id"]): int(one["sum"]) for one in body}
+
+
+def _taskmanager(body: Mapping[str, Any]) -> Process:
+    id, busy = str(body["id"]), int(body["slotsNumber"]) - int(body["freeSlots"])
+    number = _CONTAINER.fullmatch(id)
+    # pekko.tcp://flink@HOST:PORT/user/rpc/taskmanager_0
+    host = str(body["path"]).partition("@")[2].partition("/")[0].rpartition(":")[0]
+    return Process(f"{TASK_MANAGER} {int(number['number']) if number else id}", host, busy)
+
+
+def _thread(body: Mapping[str, Any]) -> Thread:
+    name, (head, *lines) = str(body["threadName"]), str(body["stringifiedThreadInfo"]).splitlines() or [""]
+    state = _STATE.search(head.removeprefix(f'"{name}"'))
+    frames = (line.strip() for line in lines)
+    return Thread(
+        name,
+        state["state"] if state else "",
+        tuple(plain_frame(frame.removeprefix(_AT)) for frame in frames if frame.startswith(_AT)),
+    )
 
 
 def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:

@@ -170,7 +170,7 @@ def evidence_lines(found: Evidence) -> Iterator[str]:
         yield from (f"    at {frame}" for frame in each.thread.frames[:_FRAMES])
     if found.dumped and not found.still.hanging:
         yield _NOTHING
-    yield from (f"not taken: {why}" for why in found.missing)
+    yield from found.doubts()
     yield f"kept on HDFS in {found.folder}"
 
 

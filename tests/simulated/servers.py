@@ -26,6 +26,7 @@ from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, NotFoun
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.simulated.hadoop_writers import Written, url_string, writable
 
@@ -305,6 +306,7 @@ class SimYarn:
     at_request: Callable[[str, str], object] = lambda request, about: None
     skew: timedelta = timedelta()
     address: str = "http://rm:8088"
+    containers: tuple[LoggedContainer, ...] = ()
 
     def user(self) -> str | None:
         return self.whoami
@@ -377,6 +379,9 @@ class SimYarn:
 
     def driver_places(self, application_id: str) -> frozenset[ContainerPlace]:
         return frozenset()
+
+    def live_containers(self, application_id: str) -> tuple[LoggedContainer, ...]:
+        return self.containers
 
     def live_places(self, application_id: str) -> frozenset[ContainerPlace]:
         return frozenset()

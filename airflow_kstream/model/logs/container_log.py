@@ -153,10 +153,14 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Stillness:
-    """All that stood still, and of it what shows that the batch itself does, and waits for nothing that moves."""
+    """All that stood still, and of it what shows that the batch itself does, and waits for nothing that moves.
+
+    `doubt` is what keeps the engine from telling the one from the other, empty if nothing does.
+    """
 
     hanging: tuple[Hanging, ...] = ()
     stuck: tuple[Hanging, ...] = ()
+    doubt: str = ""
 
 
 def plain_frame(frame: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -41,6 +42,8 @@ class FlinkVertex:
 
     They are None while the JobManager has not heard from each task. A job whose operators are chained into one vertex
     reads and writes 0, whatever passes through it.
+
+    `spent` is how long its tasks have run, in milliseconds: another number once the JobManager has heard of one again.
     """
 
     id: str
@@ -49,6 +52,17 @@ class FlinkVertex:
     parallelism: int
     read: int | None
     written: int | None
+    spent: int = 0
+
+    @property
+    def label(self) -> str:
+        """Return its name, and enough of its id to tell it from another one of this name."""
+        return f"{self.name} [{self.id[:8]}]"
+
+    @property
+    def works(self) -> bool:
+        """Return whether it gets on, or has read all that it ever will."""
+        return self.status in {"RUNNING", "FINISHED"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,20 @@ class FlinkJob:
     name: str
     state: str
     vertices: tuple[FlinkVertex, ...]
+
+
+@dataclass(frozen=True)
+class FlinkReading:
+    """The numbers that a JobManager has heard of its job's tasks; they are seconds old, or older.
+
+    `runs` is whether all tasks run. `counts` are records by names of the job's own: those that vertices read from each
+    other, and those that the operators of a source's vertex pass on. They are None while one is not known. `spent` is
+    the time that tasks have run, in milliseconds.
+    """
+
+    runs: bool
+    spent: int
+    counts: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

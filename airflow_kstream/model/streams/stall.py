@@ -34,11 +34,15 @@ class Stall:
     unit: str = "batch"
     overdue: bool = False
 
+    @property
+    def name(self) -> str:
+        return f"{self.unit} {self.batch}"
+
     def __str__(self) -> str:
         state = "is in flight" if self.planned else "has input, and is not planned"
         state = "has not come" if self.overdue else state
         times = f"{format_duration(self.lasts)}, longer than {format_duration(self.limit)}"
-        return f"{self.unit} {self.batch} {state} for {times}"
+        return f"{self.name} {state} for {times}"
 
     def is_same(self, other: Stall) -> bool:
         """Return whether both are of one batch of one generation, whenever each was seen."""
@@ -93,9 +97,9 @@ class PastStall:
 class Examination:
     """A look into the processes of a stalled stream, `at` by the NameNode's clock.
 
-    `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell, `hangs` is
-    what stood still among those that work on the batch, in words. `moves` is whether Spark counted a task, a record or
-    a byte more while it lasted; `progress` are its counts at the end.
+    `dumped` is whether the threads of the process that leads and of all that work were seen often enough to tell,
+    `hangs` is what stood still among those that work on the batch, in words. `moves` is whether the engine counted
+    anything more while it lasted; `progress` are its counts at the end.
     """
 
     stall: Stall

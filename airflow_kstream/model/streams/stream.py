@@ -37,7 +37,6 @@ from airflow_kstream.model.streams.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
     KafkaPolicy,
-    OnStall,
     RefreshPolicy,
     RestartPolicy,
     StopPolicy,
@@ -318,8 +317,6 @@ def _flink_faults(spec: FlinkStreamSpec) -> Iterator[str]:
     yield from _misplaced(spec)
     if spec.kafka != KafkaPolicy():
         yield "kafka: remove it; checkpoints alone show the progress of a Flink job"
-    if spec.heartbeat.on_stall is OnStall.RESTART:
-        yield "heartbeat.on_stall is restart; allowed is report: this release takes no evidence of Flink jobs"
 
 
 def _misplaced(spec: FlinkStreamSpec) -> Iterator[str]:

@@ -30,6 +30,7 @@ from tests.simulated.yarn_logs import ID
 from tests.simulated.yarn_logs import page as log_page
 
 RECORDED = json.loads((Path(__file__).parents[1] / "clients" / "flink_answers.json").read_text())["1.20.3"]
+HANGING = json.loads((Path(__file__).parents[1] / "clients" / "flink_hanging.json").read_text())["1.20.3"]
 JOB, PATH = "00000000000000000000000000000abc", "/flink/orders"
 FOLDER = f"{PATH}/{JOB}"
 STREAM = StreamId("orders", CLUSTER.state_dir)
@@ -207,29 +208,66 @@ def test_restarts_inside_count_since_the_newest_checkpoint(flink: Flink) -> None
     assert clock(flink.after(2)).restarts == 0
 
 
-@pytest.mark.parametrize(("second", "moves"), [(7, False), (9, True)])
-def test_vertices_are_read_twice(flink: Flink, second: int, moves: bool) -> None:
-    body = RECORDED[f"/jobs/{JOB}"]
+def chained(flink: Flink, passed: int, spent: int) -> None:
+    """Let the JobManager show a job that is chained into one vertex, which has passed on so many rows."""
+    job, (vertex,) = HANGING["chained"]["job"], HANGING["chained"]["job"]["vertices"]
+    metrics, base = HANGING["chained"]["metrics"][vertex["id"]], f"/jobs/{JOB}/vertices/{vertex['id']}/subtasks/metrics"
+    times = {"metrics": vertex["metrics"] | {"accumulated-busy-time": float(spent)}}
+    flink.page(f"/jobs/{JOB}", job | {"vertices": [vertex | times]})
+    flink.page(base, metrics["names"])
+    flink.page(f"{base}?agg", [{"id": "Source__counted.numRecordsOut", "sum": float(passed)}])
 
-    def read(records: int) -> None:
-        counts = {"read-records": records, "read-records-complete": True}
-        vertex = body["vertices"][0] | {"metrics": body["vertices"][0]["metrics"] | counts}
-        whole = vertex["metrics"] | {"write-records-complete": True}
-        flink.page(f"/jobs/{JOB}", body | {"vertices": [vertex | {"metrics": whole}] * 2})
 
+@pytest.mark.parametrize(
+    ("second", "moves"),
+    [((709, 2000), True), ((708, 2000), False), ((708, 1000), None), ((709, 1000), True)],
+    ids=["it reads", "it hangs", "nothing was heard of it since", "it reads as before"],
+)
+def test_a_job_in_one_vertex_tells_by_the_counts_of_its_operators(
+    flink: Flink, second: tuple[int, int], moves: bool | None
+) -> None:
     flink.has(chk_10=NOW - 60 * MINUTE)
-    read(7)
-    flink.look()
-    assert clock(flink.after(0.25)).moves is None, "one reading tells nothing"
-    read(second)
-    seen = [clock(flink.after(0.5)).moves for _ in range(4)]
-    assert moves in seen
-    assert (not moves) not in seen or moves
+    chained(flink, 708, 1000)
+    assert {clock(flink.after(0.5)).moves for _ in range(4)} == {None}, "one reading tells nothing"
+    chained(flink, *second)
+    assert {clock(flink.after(0.5)).moves for _ in range(4)} - {None} == {moves} - {None}
 
 
-def test_a_job_in_one_vertex_can_not_be_told(flink: Flink) -> None:
+def test_a_late_job_in_one_vertex_costs_two_pages_a_minute_for_what_it_reads(flink: Flink) -> None:
     flink.has(chk_10=NOW - 60 * MINUTE)
-    assert {clock(flink.after(0.5)).moves for _ in range(6)} == {None}
+    chained(flink, 708, 1000)
+    pages: list[str] = []
+    for _ in range(20):
+        flink.after(0.25)
+        pages += [
+            request for request in flink.proxy.requests if f"/jobs/{JOB} " in f"{request} " or "metrics" in request
+        ]
+    assert len(pages) <= 1 + 2 * 5
+
+
+@pytest.mark.parametrize(
+    "odd", [{"status": "INITIALIZING"}, {"status": "SCHEDULED"}, {"metrics": {"read-records-complete": False}}], ids=str
+)
+def test_what_a_job_reads_is_unknown_while_a_task_does_not_run_or_report(flink: Flink, odd: dict[str, Any]) -> None:
+    flink.has(chk_10=NOW - 60 * MINUTE)
+    for spent in range(6):
+        chained(flink, 708, spent)
+        (vertex,) = HANGING["chained"]["job"]["vertices"]
+        changed = odd | {"metrics": vertex["metrics"] | {"accumulated-busy-time": spent} | odd.get("metrics", {})}
+        flink.page(f"/jobs/{JOB}", HANGING["chained"]["job"] | {"vertices": [vertex | changed]})
+        assert clock(flink.after(1)).moves is None
+
+
+def test_restarts_inside_count_on_while_the_jobmanager_does_not_answer(flink: Flink) -> None:
+    """Else the event for them would end and begin again with each look."""
+    flink.has(chk_10=NOW - 5 * MINUTE)
+    seen = RECORDED[f"/jobs/{JOB}/checkpoints"]
+    for restored in (1, 4):
+        flink.page(f"/jobs/{JOB}/checkpoints", seen | {"counts": seen["counts"] | {"restored": restored}})
+        flink.after(2)
+    assert clock(flink.after(2)).restarts == 3
+    flink.proxy.script = {"/ws/v1/cluster/info": introduction()}
+    assert [clock(flink.after(2)).restarts for _ in range(3)] == [3, 3, 3]
 
 
 def test_a_job_without_taskmanagers_brings_the_words_of_yarn(flink: Flink) -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from http import HTTPStatus
 
 import pytest
@@ -17,6 +18,7 @@ from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
 from airflow_kstream.model.streams.flink_contract import resume_file
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.resume import ResumePoint
+from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.flink_submission import savepoints_folder
 from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
@@ -233,6 +235,28 @@ def test_a_job_whose_code_takes_its_checkpoints_along_is_left_running(told: Flin
     with pytest.raises(Conflict, match="It is left running"):
         told.life.reconcile()
     assert told.application.alive
+
+
+def hung(flink: FlinkLife) -> FlinkStop:
+    """Return a stop for a checkpoint that hangs, of a generation that completed one and whose jar has started."""
+    flink.complete(1)
+    flink.life.run.folder.mark(started_marker(1))
+    limit = timedelta(minutes=20)
+    stall = Stall(1, "n", flink.spec.checkpoints[0], 2, limit, 3 * limit, unit="checkpoint", overdue=True)
+    step = Stop(1, flink.application.id, "it hangs", preflight=True, hung=stall)
+    return FlinkStop(flink.life.run.session, flink.spec, step, lambda: True)
+
+
+def test_what_hangs_is_killed_without_a_savepoint_that_it_could_not_make(flink: FlinkLife, port: JobManager) -> None:
+    stop, began = hung(flink), flink.hdfs.now()
+    assert stop.run() is None
+    assert flink.hdfs.now() - began < flink.spec.stop.marker_grace
+    assert port.sent == []
+
+
+def test_what_hangs_is_left_running_if_its_checkpoints_end_with_it(told: FlinkLife) -> None:
+    with pytest.raises(Conflict, match="It is left running"):
+        hung(told).run()
 
 
 def test_a_job_that_has_nothing_to_lose_is_killed(told: FlinkLife) -> None:

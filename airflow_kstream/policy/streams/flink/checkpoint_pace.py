@@ -8,7 +8,7 @@ from textwrap import shorten
 
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.flink_conf import flink_duration
-from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkJob
+from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 
 _CONF = "execution.checkpointing."
 # CheckpointConfig's defaults.
@@ -44,15 +44,3 @@ def checkpoint_trouble(seen: FlinkCheckpoints) -> str:
         last = shorten(without_secrets(seen.last_failure or "no reason given"), _SHOWN, placeholder="…").rstrip(".")
         return f"{seen.failed_since} failed in a row, the last one: {last}"
     return f"one is in progress since {seen.begun:%H:%M:%S} UTC" if seen.begun else ""
-
-
-def records_read(job: FlinkJob) -> int | None:
-    """Return how many records the job's vertices read from each other; None where that tells nothing.
-
-    A job that is chained into one vertex reads 0 always, and tasks that wait for a slot read none whatever hangs.
-    """
-    counts = [vertex.read for vertex in job.vertices]
-    runs = all(vertex.status == "RUNNING" for vertex in job.vertices)
-    if len(counts) < 2 or not runs or None in counts:
-        return None
-    return sum(count for count in counts if count is not None)

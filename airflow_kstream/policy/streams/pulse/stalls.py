@@ -1,8 +1,9 @@
 """Whether a batch that a watcher found stalled is a reason to replace its generation (`heartbeat.on_stall: restart`).
 
 A batch that takes long looks, in its checkpoint, as one that hangs. So nothing is ended by the checkpoint alone: two
-examinations, a quarter of the threshold apart, have to find the batch's threads at one place and no count of Spark's
-higher. A slow batch, a skewed one, or one that waits for executors changes a count or has no task that stands still.
+examinations, a quarter of the threshold apart, have to find the batch's threads at one place and no count of the
+engine's higher. A slow batch, a skewed one, or one that waits for processes changes a count or has no task that stands
+still.
 
 Stalls that are the cluster's: streams that do not get on at the same time, or servers that were silent just now.
 
@@ -55,7 +56,7 @@ def why_left_alone(spec: StreamSpec, observation: Observation, stall: Stall) -> 
     lately = {each.generation for each in past if observation.now - each.at < _DAY} - {stall.generation}
     reasons = (
         (policy.on_stall is not OnStall.RESTART, f"on_stall is {policy.on_stall}"),
-        (before, f"{stall.unit} {stall.batch} hung before, and the restart did not help: a person has to look"),
+        (before, f"{stall.name} hung before, and the restart did not help: a person has to look"),
         (
             len(lately) >= policy.stall_restarts_per_day,
             f"{len(lately)} restarts for stalls within 24h are all that stall_restarts_per_day allows",
@@ -69,7 +70,8 @@ def restarted_in_vain(observation: Observation) -> str:
     before = [each for each in past_stalls(observation.files) if each.generation == observation.generation - 1]
     if not before:
         return ""
-    hung = f"generation {before[-1].generation} was ended because its batch {before[-1].batch} hung"
+    unit = next((point.clock.unit for point in observation.checkpoints if point.clock), "batch")
+    hung = f"generation {before[-1].generation} was ended because its {unit} {before[-1].batch} hung"
     return f"{hung}, and that did not help: a person has to look"
 
 
@@ -106,7 +108,8 @@ def finding(before: Examination | None, now: Examination) -> StallFinding:
     if now.dumped and not now.hangs:
         return StallFinding.MOVES
     long_enough = now.stall.lasts >= now.stall.limit * _LASTS
-    alike = again is not None and again.dumped == now.dumped
+    # Where checkpoints come by the clock, the leader alone can tell whether the job reads records.
+    alike = again is not None and again.dumped == now.dumped and (now.dumped or not now.stall.overdue)
     return StallFinding.HANGS if apart and alike and long_enough else StallFinding.UNCERTAIN
 
 

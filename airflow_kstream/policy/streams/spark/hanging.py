@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_kstream.model.logs.container_log import DumpRound, Hanging, Stillness, Thread, ThreadDump
+from airflow_kstream.policy.streams.pulse.standstill import SERVERS, SLEEPS, Table, how_of, place, standing
 
 # Executor.TaskRunner and StreamExecution name their threads so.
 _TASK = re.compile(r"Executor task launch worker for (?P<task>task .*)")
@@ -18,51 +19,20 @@ _QUERY = re.compile(r"stream execution thread for (?P<query>.*)")
 # StreamExecution.prettyIdString; a task's name ends with the attempt of its stage.
 _ID = re.compile(r"\[id = (?P<id>[^,\]]+)")
 _STAGE = re.compile(r" in stage (?P<stage>\d{1,9})\.")
-# Of the frames, so many tell how it waits; the rest tell for whom, and in which work.
-_INNERMOST = 8
-
 _SQL, _STREAMING = "org.apache.spark.sql.execution.", "org.apache.spark.sql.execution.streaming."
-_SLEEPS = "sleeps"
-# Words, and the beginnings of frames: the first of these with one among the innermost frames tells how a thread waits.
-_HOW = (
-    (
-        "connects",
-        ("java.net.PlainSocketImpl.socketConnect", "sun.nio.ch.Net.connect", "sun.nio.ch.NioSocketImpl.connect"),
-    ),
-    (
-        "reads from a socket",
-        ("java.net.SocketInputStream.", "sun.nio.ch.NioSocketImpl.", "sun.nio.ch.SocketDispatcher."),
-    ),
-    ("waits for bytes from a socket", ("sun.nio.ch.EPoll", "sun.nio.ch.SelectorImpl.")),
-    (_SLEEPS, ("java.lang.Thread.sleep",)),
-    ("waits for another thread", ("java.lang.Object.wait", "jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park")),
-)
-_COMPUTES = "computes"
 # ProcessingTimeExecutor waits so for its next batch.
 _OF_A_TRIGGER = ("org.apache.spark.util.SystemClock.", "org.apache.spark.util.Clock.")
 _OF_A_JOB = ("org.apache.spark.scheduler.DAGScheduler.",)
-# The first of these with any frame tells whose answer it lacks: one that speaks by means of another comes before it.
-_WHOSE = (
+# Beside servers. The first of these with any frame tells whose answer it lacks.
+_WHOSE: Table = (
     ("a Spark job", _OF_A_JOB),
-    ("a DataNode that writes", ("org.apache.hadoop.hdfs.DFSOutputStream.", "org.apache.hadoop.hdfs.DataStreamer.")),
-    (
-        "a DataNode that reads",
-        ("org.apache.hadoop.hdfs.DFSInputStream.", "org.apache.hadoop.hdfs.client.impl.BlockReader"),
-    ),
-    ("a Hadoop server", ("org.apache.hadoop.ipc.Client.",)),
-    ("an object store", ("org.apache.hadoop.fs.s3", "com.amazonaws.", "software.amazon.awssdk.", "org.jets3t.")),
-    ("an object store", ("org.apache.hadoop.fs.azure", "com.google.cloud.hadoop.")),
-    ("Kafka", ("org.apache.kafka.",)),
-    ("HBase", ("org.apache.hadoop.hbase.",)),
-    ("Hive's metastore", ("org.apache.hadoop.hive.metastore.", "org.apache.thrift.")),
-    ("a database", ("org.postgresql.", "com.mysql.", "oracle.jdbc.", "com.microsoft.sqlserver.", "org.mariadb.")),
+    *SERVERS,
     ("another executor", ("org.apache.spark.storage.ShuffleBlockFetcherIterator.",)),
     ("its Python worker", ("org.apache.spark.api.python.", f"{_SQL}python.")),
-    ("an HTTP server", ("org.apache.http.", "okhttp3.", "jdk.internal.net.http.", "sun.net.www.protocol.http")),
     ("the driver's Python", ("py4j.",)),
 )
 # The first of these with any frame tells in which work.
-_WORK = (
+_WORK: Table = (
     ("the checkpoint of an RDD", ("org.apache.spark.rdd.ReliableCheckpointRDD",)),
     ("the state of the query", (f"{_STREAMING}state.",)),
     ("the checkpoint of the query", (f"{_STREAMING}checkpointing.", f"{_STREAMING}HDFSMetadataLog")),
@@ -119,12 +89,7 @@ def hanging(dumps: Sequence[Sequence[ThreadDump]], share: Share | None = None) -
 
     With a `share`, only that is looked at. Empty for fewer than two dumps: one shows no stillness.
     """
-    if len(dumps) < 2:
-        return ()
-    first, *later = ({(each.process.name, each.thread.name): each for each in _work(dump)} for dump in dumps)
-    still = [
-        each for key, each in first.items() if all(key in dump and dump[key].thread == each.thread for dump in later)
-    ]
+    still = standing(dumps, _work)
     ours = tuple(each for each in still if share is None or share.has(each))
     tasks = tuple(each for each in ours if each.process.tasks is not None)
     return tasks or ours
@@ -137,23 +102,12 @@ def stuck(still: Sequence[Hanging]) -> tuple[Hanging, ...]:
 
 
 def _rests(thread: Thread) -> bool:
-    return _how(thread) == _SLEEPS or any(frame.startswith((*_OF_A_JOB, *_OF_A_TRIGGER)) for frame in thread.frames)
+    return how_of(thread) == SLEEPS or any(frame.startswith((*_OF_A_JOB, *_OF_A_TRIGGER)) for frame in thread.frames)
 
 
 def place_of(thread: Thread) -> str:
     """Return in words where a thread stands: how it waits, for whose answer, and in which work."""
-    how, whose, work = _how(thread), _first(_WHOSE, thread.frames), _first(_WORK, thread.frames)
-    words = f"{how}, and lacks the answer of {whose}" if whose and how != _COMPUTES else how
-    return f"{words}, in {work}" if work else words
-
-
-def _how(thread: Thread) -> str:
-    known = _first(_HOW, thread.frames[:_INNERMOST])
-    return known or ("waits for a lock" if thread.state == "BLOCKED" else _COMPUTES)
-
-
-def _first(table: Sequence[tuple[str, tuple[str, ...]]], frames: Sequence[str]) -> str:
-    return next((words for words, beginnings in table if any(frame.startswith(beginnings) for frame in frames)), "")
+    return place(thread, _WHOSE, _WORK)
 
 
 def _work(dumps: Sequence[ThreadDump]) -> Iterator[Hanging]:

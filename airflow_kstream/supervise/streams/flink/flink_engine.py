@@ -12,6 +12,7 @@ from typing import cast
 
 from airflow_kstream.clients import flink
 from airflow_kstream.clients.client_process import check_conf_folder, check_secret_environment
+from airflow_kstream.clients.flink_pages import JOB_MANAGER, TASK_MANAGER
 from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.tokens import mint
 from airflow_kstream.model.clusters.application import Application
@@ -40,6 +41,7 @@ from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, toke
 from airflow_kstream.policy.streams.flink.retention import superseded
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_adoption import adopted_job
+from airflow_kstream.supervise.streams.flink.flink_examiner import FlinkExaminer, flink_processes
 from airflow_kstream.supervise.streams.flink.flink_files import flink_given_up_before
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
@@ -63,10 +65,11 @@ class FlinkEngine:
     """The engine for Flink jobs: one application, one JobManager, one job."""
 
     words = EngineWords(
-        "JobManager",
+        JOB_MANAGER,
         ("jobmanager.out", "jobmanager.err", "jobmanager.log"),
         refreshed="Flink jobs",
-        worker="TaskManager",
+        worker=TASK_MANAGER,
+        worker_logs=("taskmanager.out", "taskmanager.err", "taskmanager.log"),
     )
 
     def submission(self, order: SubmissionOrder) -> Submission:
@@ -171,10 +174,10 @@ class FlinkEngine:
         return uncounted_tokens(spec, _conf(cluster, spec), cluster.default_fs, tokens)
 
     def processes(self, session: ClusterSession, app: Application) -> tuple[Process, ...]:
-        return ()
+        return flink_processes(session, app)
 
     def examiner(self, session: ClusterSession, app: Application, query: str) -> Examiner:
-        raise InvalidInput("this release takes no thread dumps of Flink jobs", tried=f"look into {app.id}")
+        return FlinkExaminer(session, app)
 
     def last_error(self, logs: Mapping[str, str]) -> str:
         return last_error(logs, LOG)

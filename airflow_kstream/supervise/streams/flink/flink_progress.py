@@ -26,8 +26,8 @@ from airflow_kstream.model.streams.flink_contract import Kept
 from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpointing,
     FlinkCheckpoints,
-    FlinkJob,
     FlinkOverview,
+    FlinkReading,
     job_of,
 )
 from airflow_kstream.model.streams.generation import Claim, StreamId
@@ -35,9 +35,9 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     checkpoint_limit,
     checkpoint_trouble,
     declared_pace,
-    records_read,
 )
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_refusal
+from airflow_kstream.policy.streams.flink.still_tasks import moved
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Newest
 
@@ -57,14 +57,17 @@ T = TypeVar("T")
 
 @dataclass
 class KnownJob:
-    """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `read` are
-    the records that its vertices had read at the last two answers."""
+    """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `restarts`
+    is how often since, and since which. `read` are the last two answers on what it had read, `names` those of its
+    counts."""
 
     used: float = 0.0
     newest: tuple[int, FileStatus] | None = None
     pages: dict[str, tuple[float, Any]] = field(default_factory=dict)
     base: tuple[int, int] | None = None
-    read: tuple[int | None, int | None] = (None, None)
+    restarts: tuple[int, int] | None = None
+    read: tuple[FlinkReading | None, FlinkReading | None] = (None, None)
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     starves_since: float | None = None
     refusal: tuple[float, Refusal] | None = None
     kept: tuple[float, Kept | None] | None = None
@@ -170,7 +173,7 @@ class _Look:
             self.known.starves_since, self.known.refusal = None, None
             return _clockwork(pace)
         late = age is None or age > checkpoint_limit(pace)
-        overview, seen, own, vertices = self._asked(late=late)
+        overview, seen, own, read = self._asked(late=late)
         pace = own or pace
         refusal = self._refusal(overview)
         return replace(
@@ -180,12 +183,12 @@ class _Look:
             refusal=refusal.words,
             waits=refusal.waits,
             restarts=self._restarts(number, seen),
-            moves=self._moves(vertices) if late else None,
+            moves=moved(*self.known.read) if late and read else None,
         )
 
     def _asked(
         self, *, late: bool
-    ) -> tuple[FlinkOverview | None, FlinkCheckpoints | None, FlinkCheckpointing | None, FlinkJob | None]:
+    ) -> tuple[FlinkOverview | None, FlinkCheckpoints | None, FlinkCheckpointing | None, FlinkReading | None]:
         """Ask what is missing or old, the most telling first. Without the first answer nothing else is asked."""
         self.first = not self.known.pages
         self.left = _FIRST if self.first else _PAGES
@@ -195,11 +198,15 @@ class _Look:
                 return None, None, self._known_page("pace"), None
             seen = self._page("checkpoints", lambda pages: pages.checkpoints(self.job))
             pace = self._known_page("pace") or self._page("pace", lambda pages: pages.checkpointing(self.job))
-            vertices = self._page("job", lambda pages: pages.job(self.job), self._count) if late else None
+            read = (
+                self._page("read", lambda pages: pages.reading(self.job, self.known.names), self._heard)
+                if late
+                else None
+            )
         finally:
             if self.pages:
                 self.pages.close()
-        return overview, seen, pace, vertices
+        return overview, seen, pace, read
 
     def _page(
         self, name: str, ask: Callable[[FlinkPages], T], heard: Callable[[T | None], None] = lambda answer: None
@@ -224,19 +231,21 @@ class _Look:
     def _known_page(self, name: str) -> Any:
         return self.known.pages.get(name, (None, None))[1]
 
-    def _count(self, job: FlinkJob | None) -> None:
-        self.known.read = self.known.read[1], records_read(job) if job else None
+    def _reading(self, pages: FlinkPages) -> FlinkReading:
+        return pages.reading(self.job, self.known.names)
 
-    def _moves(self, vertices: FlinkJob | None) -> bool | None:
-        before, now = self.known.read
-        return None if vertices is None or before is None or now is None else before != now
+    def _heard(self, reading: FlinkReading | None) -> None:
+        self.known.read = self.known.read[1], reading
 
     def _restarts(self, number: int, seen: FlinkCheckpoints | None) -> int:
+        """Return how often it restarted since this checkpoint: as it was known, while the JobManager doesn't answer."""
+        known = self.known
         if seen is None:
-            return 0
-        if self.known.base is None or self.known.base[0] != number or seen.restored < self.known.base[1]:
-            self.known.base = number, seen.restored
-        return seen.restored - self.known.base[1]
+            return known.restarts[1] if known.restarts and known.restarts[0] == number else 0
+        if known.base is None or known.base[0] != number or seen.restored < known.base[1]:
+            known.base = number, seen.restored
+        known.restarts = number, seen.restored - known.base[1]
+        return known.restarts[1]
 
     def _refusal(self, overview: FlinkOverview | None) -> Refusal:
         """Return why no TaskManager works, as the JobManager's log tells it; nothing if one works.

@@ -55,6 +55,9 @@ class FlinkStop:
         if job is None:
             raise self._left("the claim does not tell the job")
         survives = self._survives(claim, job)
+        if self.step.hung and survives:
+            # A task that hangs draws no savepoint either: the marker would only be waited for.
+            return None
         why: list[str] = []
         for means in (self._by_marker, self._by_port):
             if not self.may_go_on():

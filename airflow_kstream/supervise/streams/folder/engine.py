@@ -46,13 +46,14 @@ class EngineWords:
 
     `leader` is the process in YARN's first container, which leads the others. `logs` are the files of its log: first
     the job's own output, last what the engine itself writes. `refreshed` are the jobs that take fresh tokens. `worker`
-    is another process of the job, one that works.
+    is another process of the job, one that works; `worker_logs` are the files of its log, where they differ.
     """
 
     leader: str
     logs: tuple[str, ...]
     refreshed: str
     worker: str
+    worker_logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ class _Taken:
 class Evidence:
     """The threads of an application that stood still, and the folder on HDFS where the evidence lies.
 
-    `dumped` is whether the threads of the processes that work were seen often enough to tell. `missing` is what could
-    not be taken, and why. `progress` is what the engine counted at the end, `moves` whether that was more than at the
-    beginning.
+    `dumped` is whether the threads of the processes that work were seen often enough to tell, and the engine has no
+    doubt. `missing` is what could not be taken, and why. `progress` is what the engine counted at the end, `moves`
+    whether that was more than at the beginning.
     """
 
     application: str
@@ -60,6 +60,12 @@ class Evidence:
     missing: tuple[str, ...]
     progress: str = ""
     moves: bool = False
+
+    def doubts(self) -> Iterator[str]:
+        """Yield what could not be taken, and what it leaves open."""
+        yield from (f"not taken: {why}" for why in self.missing)
+        if self.still.doubt:
+            yield f"whether it hangs is open: {self.still.doubt}"
 
     def to_json(self) -> dict[str, Any]:
         hung = [
@@ -73,6 +79,7 @@ class Evidence:
             "hanging": hung,
             "dumped": self.dumped,
             "missing": self.missing,
+            "doubt": self.still.doubt,
             "moves": self.moves,
         }
 
@@ -106,7 +113,7 @@ def take_evidence(
         generation,
         folder_of(run.id, generation),
         still,
-        dumped=len(taken.rounds) > 1 and not undumped,
+        dumped=len(taken.rounds) > 1 and not undumped and not still.doubt,
         missing=tuple(dict.fromkeys(str(error) for error in taken.missing)),
         progress=taken.counts[-1] if taken.counts else "",
         moves=len(set(taken.counts)) > 1,
@@ -141,7 +148,7 @@ def _files(found: Evidence, taken: _Taken) -> Mapping[str, str]:
         f"threads-{number}.txt": without_secrets("\n".join(line for dump in each.dumps for line in dump.lines()))
         for number, each in enumerate(taken.rounds, start=1)
     }
-    words = [*(str(each) for each in found.still.hanging), *(f"not taken: {why}" for why in found.missing)]
+    words = [*(str(each) for each in found.still.hanging), *found.doubts()]
     bounded = {name: text[:_MOST_OF_A_ROUND] for name, text in dumps.items()}
     counts = {"progress.txt": "\n\n".join([*taken.counts, ""])}
     return {"summary.txt": "\n".join([found.application, *words, ""]), **counts, **bounded, **taken.logs}

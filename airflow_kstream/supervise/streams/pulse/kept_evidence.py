@@ -62,11 +62,12 @@ def read_logs(
 ) -> tuple[Mapping[str, str], tuple[KstreamError, ...]]:
     """Return the ends of the containers' logs by the names of files, and the errors of those that can't be read."""
     logs, ends = ContainerLogs(run.cluster, run.session.identity), time.monotonic() + _LOGS
-    names = run.engine.words.logs
+    words = run.engine.words
     files: dict[str, str] = {}
     unread: list[KstreamError] = []
     for name, container in containers.items():
         left = max(ends - time.monotonic(), 0.0)
+        names = words.logs if name == words.leader else words.worker_logs or words.logs
         try:
             tails = logs.tails(container, names, _MOST // (_CONTAINERS * len(names)), left)
         except KstreamError as error:

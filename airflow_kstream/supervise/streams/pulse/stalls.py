@@ -55,8 +55,8 @@ class StallCare:
         folder.put(examined_marker(number), json.dumps(now.to_json()))
         self._found = finding(before, now)
         for words in now.hangs:
-            self.story.tell(f"batch {step.stall.batch}: {words}")
-        self.story.record(f"examined batch {step.stall.batch} of generation {number}", _WORDS[self._found])
+            self.story.tell(f"{step.stall.name}: {words}")
+        self.story.record(f"examined {step.stall.name} of generation {number}", _WORDS[self._found])
 
     def record(self, observation: Observation, stall: Stall) -> None:
         """Record that this generation is ended for its stall: the same batch ends no other one."""
@@ -91,8 +91,8 @@ class StallCare:
         except KstreamError as error:
             tell(f"no evidence of {step.application.id}: {error.without_advice}")
             return Examination(step.stall, hdfs.now(), dumped=False)
-        for why in found.missing:
-            tell(f"not taken: {why}")
+        for words in found.doubts():
+            tell(words)
         hangs = tuple(str(each) for each in found.still.stuck)
         return Examination(step.stall, hdfs.now(), found.dumped, hangs, found.moves, found.progress)
 

@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.streams.flink_conf import flink_duration
-from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkJob, FlinkVertex
+from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     checkpoint_limit,
     checkpoint_trouble,
     declared_pace,
-    records_read,
 )
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from tests.simulated.yarn import TICKET_SPEC
@@ -69,23 +68,6 @@ def test_the_jobmanager_says_why_no_checkpoint_comes() -> None:
     assert checkpoint_trouble(failed) == "4 failed in a row, the last one: Checkpoint expired before completing"
     begun = replace(SEEN, begun=datetime(2026, 1, 1, 12, 30, tzinfo=UTC))
     assert checkpoint_trouble(begun) == "one is in progress since 12:30:00 UTC"
-
-
-def vertices(*read: int | None, status: str = "RUNNING") -> FlinkJob:
-    return FlinkJob("0abc", "rows", "RUNNING", tuple(FlinkVertex("1", "a", status, 1, count, 0) for count in read))
-
-
-@pytest.mark.parametrize(
-    ("job", "count"),
-    [
-        (vertices(0, 7), 7),
-        (vertices(0), None),
-        (vertices(0, None), None),
-        (vertices(0, 7, status="SCHEDULED"), None),
-    ],
-)
-def test_records_count_where_vertices_read_from_each_other(job: FlinkJob, count: int | None) -> None:
-    assert records_read(job) == count
 
 
 def test_the_ratio_of_renewal_is_the_settings_if_it_makes_sense() -> None:

@@ -188,6 +188,16 @@ def test_threads_that_move_do_not_hang_whatever_is_counted() -> None:
     assert finding(examined.at(0, dumped=False), examined.at(QUARTER)) is StallFinding.UNCERTAIN
 
 
+def test_a_job_that_nobody_can_look_into_hangs_only_where_its_batches_show_that() -> None:
+    """Checkpoints that come by the clock may fail while the job reads: then its leader alone tells, or nobody."""
+    examined = Examined()
+    unseen = {"dumped": False, "hangs": (), "progress": ""}
+    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is StallFinding.HANGS
+    examined.stall = replace(examined.stall, unit="checkpoint", overdue=True)
+    assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is StallFinding.UNCERTAIN
+    assert finding(examined.at(0), examined.at(QUARTER)) is StallFinding.HANGS
+
+
 def test_ten_times_the_longest_batch_is_left_alone_whatever_is_seen() -> None:
     """The threshold is four times the longest: three times that has to pass."""
     examined = Examined()
