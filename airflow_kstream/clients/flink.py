@@ -36,7 +36,7 @@ _AT_ONCE, _MEMORY = 2, "-Xmx256m"
 _TURN_EVERY, _WITHDRAWS_IN = 1.0, 60.0
 _ERROR = re.compile(r"[ ]*The program finished with the following exception|Exception in thread |Could not ")
 # What containers log with where the installation has nothing for them: without it they log nothing.
-_LOG4J = """\
+LOG4J = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.file.ref = FILE
 appender.file.name = FILE
@@ -147,7 +147,7 @@ def _write_conf(submission: Submission, home: Path, folder: Path) -> Path:
     lines = yaml.safe_dump({key: str(value) for key, value in settings.items()}, width=2**20)
     write_private(conf_dir / "config.yaml", lines.encode())
     logging = home / "conf/log4j.properties"
-    write_private(conf_dir / "log4j.properties", logging.read_bytes() if logging.is_file() else _LOG4J.encode())
+    write_private(conf_dir / "log4j.properties", logging.read_bytes() if logging.is_file() else LOG4J.encode())
     write_private(conf_dir / "log4j-cli.properties", _CLIENT_LOG.encode())
     return conf_dir
 

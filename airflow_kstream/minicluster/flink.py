@@ -9,6 +9,7 @@ import os
 import shlex
 from pathlib import Path
 
+from airflow_kstream.clients.flink import LOG4J
 from airflow_kstream.minicluster import hdfs
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.jars import flink_jars, hadoop_jars, native_library
@@ -19,16 +20,6 @@ from airflow_kstream.minicluster.tools import java_home
 _MAIN = "org.apache.flink.client.cli.CliFrontend"
 # Since Java 17 Flink's serializers and its closure cleaner need these.
 _OPENED = ("io", "lang", "lang.reflect", "net", "nio", "text", "time", "util", "util.concurrent")
-# Without this file in its configuration's folder a container logs nothing.
-LOG4J = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.file.ref = FILE
-appender.file.name = FILE
-appender.file.type = File
-appender.file.fileName = ${sys:log.file}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %-5p %-60c %x - %m%n
-"""
 
 
 def release(feature: Feature) -> str:

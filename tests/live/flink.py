@@ -16,11 +16,11 @@ import psutil
 import requests
 import yaml
 
+from airflow_kstream.clients.flink import LOG4J
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.demo.flink_job import MAIN_CLASS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
-from airflow_kstream.minicluster.flink import LOG4J
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken

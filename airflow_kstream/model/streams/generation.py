@@ -148,6 +148,8 @@ class Adoption:
     are."""
     job: str | None = None
     """The id of its job, where an engine's application has one."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What its leader said of settings that stand in its code alone, for when nobody can ask it."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
@@ -94,6 +95,16 @@ def test_the_claim_keeps_the_job_that_its_jobmanager_names(adopter: Adopter, rel
     assert kept is not None
     assert kept.adoption == claim.adoption
     assert adopter.life.yarn.apps[adopter.application].alive
+
+
+def test_the_pace_that_stands_in_its_code_is_known_while_its_jobmanager_is_away(adopter: Adopter) -> None:
+    adopter.changes(SETTINGS, lambda body: body.update(interval=45 * 60_000, timeout=60 * 60_000))
+    claim = adopt(adopter.run, adopter.application)
+    adopter.server.script.clear()
+    app = adopter.life.yarn.apps[adopter.application]
+    (point,) = FlinkEngine().progress(adopter.run.session, ORDERS, Newest(claim, app))
+    assert point.clock is not None
+    assert (point.clock.interval, point.clock.limit) == (timedelta(minutes=45), timedelta(hours=2))
 
 
 def test_an_adoption_only_reads(adopter: Adopter) -> None:

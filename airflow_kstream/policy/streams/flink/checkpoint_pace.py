@@ -11,6 +11,7 @@ from airflow_kstream.model.streams.flink_conf import flink_duration
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 
 _CONF = "execution.checkpointing."
+_MILLISECOND = timedelta(milliseconds=1)
 # CheckpointConfig's defaults.
 _TIMEOUT = timedelta(minutes=10)
 # Jobs set it to thousands.
@@ -30,6 +31,14 @@ def declared_pace(conf: Mapping[str, str]) -> FlinkCheckpointing:
         int(tolerable) if tolerable.isdecimal() else 0,
         survives=True,
     )
+
+
+def settings_of(pace: FlinkCheckpointing) -> Mapping[str, str]:
+    """Return the settings from which `declared_pace` reads this pace."""
+    times = {"interval": pace.interval, "timeout": pace.timeout, "min-pause": pace.pause}
+    written = {key: f"{round(time / _MILLISECOND)} ms" for key, time in times.items() if time is not None}
+    written["tolerable-failed-checkpoints"] = str(pace.tolerable)
+    return {f"{_CONF}{key}": value for key, value in written.items()}
 
 
 def checkpoint_limit(pace: FlinkCheckpointing) -> timedelta:

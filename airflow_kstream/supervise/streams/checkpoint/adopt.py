@@ -88,6 +88,7 @@ def adopt(run: StreamRun, application_id: str, of_user: str = "", tell: Callable
         adopted=application_id,
         adopted_started=planned.app.started,
         adopted_job=planned.job.job,
+        adopted_settings=planned.job.settings,
     )
     if why := keep_copy(run):
         log.warning("%s: %s", spec.name, why)

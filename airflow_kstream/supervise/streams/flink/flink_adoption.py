@@ -14,6 +14,7 @@ from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import Conflict, NotFound
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.flink.checkpoint_pace import settings_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Adopted
 
@@ -50,7 +51,7 @@ def adopted_job(session: ClusterSession, spec: StreamSpec, app: Application) -> 
         raise Conflict(
             f"its newest checkpoint is {at}; declared is {folder}, so that it would be {wanted}", tried=tried
         )
-    return Adopted(job, (f"job {job} writes {wanted}",), tuple(_doubts(pace)))
+    return Adopted(job, (f"job {job} writes {wanted}",), tuple(_doubts(pace)), settings_of(pace))
 
 
 def _only_job(pages: FlinkPages, tried: str) -> str:

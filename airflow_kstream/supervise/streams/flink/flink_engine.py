@@ -115,6 +115,8 @@ class FlinkEngine:
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         stream, conf = StreamId(spec.name, session.cluster.state_dir), _conf(session.cluster, spec)
+        # What an adopted job's JobManager said of its code, before what is declared of it.
+        conf |= newest.claim.adoption.settings if newest.claim else {}
         points = (flink_progress(session, path, newest, stream, conf) for path in spec.checkpoints)
         return tuple(_with_savepoint(session, point, newest, stream) for point in points)
 
@@ -183,7 +185,7 @@ class FlinkEngine:
         return last_error(logs, LOG)
 
 
-def _conf(cluster: Cluster, spec: StreamSpec) -> Mapping[str, str]:
+def _conf(cluster: Cluster, spec: StreamSpec) -> dict[str, str]:
     """Return the settings of a job, as far as the connection and the declaration have them."""
     return {**cluster.flink_conf, **spec.plain_conf}
 

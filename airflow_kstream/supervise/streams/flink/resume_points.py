@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
@@ -142,13 +142,13 @@ def savepoints_of(
     return tuple(found)
 
 
-def remove(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> tuple[str, ...]:
-    """Delete the checkpoints and savepoints of a dead job, and return the folders that were there."""
+def remove(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> Iterator[str]:
+    """Delete the checkpoints and savepoints of a dead job, and yield each folder that was there."""
     closed = checkpoints_folder(spec, job)
     for path in (closed, *(f"{closed}/{name}" for name in _checkpoints(hdfs, closed).values())):
         with suppress(NotFound):
             hdfs.change_mode(path, _OPEN)
-    return tuple(path for path in (closed, savepoints_folder(spec, job)) if hdfs.delete(path, recursive=True))
+    yield from (path for path in (closed, savepoints_folder(spec, job)) if hdfs.delete(path, recursive=True))
 
 
 def number(hdfs: Hdfs, path: str) -> int:

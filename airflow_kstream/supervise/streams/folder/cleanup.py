@@ -71,7 +71,7 @@ def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Genera
     """Delete folders, and return the last refusal to: those of one user stop no cleanup after another's."""
     dead = {cleaned_marker(app.id): (number, app) for number, app in observation.applications if not app.alive}
     fresh = {marker: one for marker, one in dead.items() if marker not in observation.files}
-    refused, ended = None, False
+    refused, cleaned = None, list[str]()
     for marker, (number, app) in fresh.items():
         claim = _claim(run, observation, number)
         # What it was submitted with counts, and not what is declared now.
@@ -83,13 +83,15 @@ def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Genera
         except Denied as error:
             refused = error
             continue
-        run.folder.mark(marker)
-        ended = True
+        cleaned.append(marker)
     run.folder.forget(name for name in sorted(observation.files) if is_cleaned_marker(name) and name not in dead)
-    if ended:
+    if cleaned:
         # Only then is there more to delete than before: one that stopped in good order leaves no folder itself.
         try:
             yield from run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
         except Denied as error:
-            refused = error
+            return error
+    # An application counts as cleaned up after once its end has brought all that: what failed is tried again.
+    for marker in cleaned:
+        run.folder.mark(marker)
     return refused

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -66,7 +66,8 @@ class Newest:
 
 @dataclass(frozen=True)
 class Adopted:
-    """A running application that somebody else submitted, as its engine knows it: the id of its `job`, if it has one.
+    """A running application that somebody else submitted, as its engine knows it: the id of its `job`, if it has one,
+    and the `settings` that the engine will need while nobody can ask the application.
 
     For the person who adopts it, in sentences: `shown` is what it writes, nothing where no engine can tell, and
     `doubts` are what it lacks.
@@ -75,6 +76,7 @@ class Adopted:
     job: str | None = None
     shown: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def require_of_type(app: Application, wanted: str, spec: StreamSpec) -> None:

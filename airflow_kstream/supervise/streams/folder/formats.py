@@ -56,6 +56,7 @@ _JOB = re.compile("[0-9a-f]{32}")
 # What lies beyond is not an honest writer's, and nobody could reckon with it.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=200 * 365)
+_SETTINGS = TypeAdapter[Mapping[str, str]](dict[str, str])
 _TOKENS = TypeAdapter(tuple[LaunchToken, ...])
 
 
@@ -72,6 +73,7 @@ class ClaimDraft:
     adopted: str | None = None
     adopted_started: datetime | None = None
     adopted_job: str | None = None
+    adopted_settings: Mapping[str, str] = field(default_factory=dict)
     key: KeyVersion | None = None
     start: ClaimStart = field(default_factory=ClaimStart)
 
@@ -93,6 +95,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "adopted": draft.adopted,
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
             "adopted_job": draft.adopted_job,
+            **({"adopted_settings": dict(draft.adopted_settings)} if draft.adopted_settings else {}),
             "key": _written_key(draft.key),
             "instead_of": asdict(draft.start.instead_of) if draft.start.instead_of else None,
             **({"resume": asdict(draft.start.resume)} if draft.start.resume else {}),
@@ -127,6 +130,7 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
             application=facts[Missing.ADOPTED] or None,
             started=_sane(_moment(fields.get("adopted_started"))),
             job=_job(fields),
+            settings=_as_written(_SETTINGS, fields.get("adopted_settings")) or {},
         ),
         file=ClaimFile(missing=frozenset(fact for fact, value in facts.items() if value is None)),
         start=ClaimStart(

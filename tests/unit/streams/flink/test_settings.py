@@ -15,6 +15,7 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     checkpoint_limit,
     checkpoint_trouble,
     declared_pace,
+    settings_of,
 )
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
 from tests.simulated.yarn import TICKET_SPEC
@@ -104,3 +105,9 @@ def test_what_the_client_told_of_a_token_counts() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     told = (LaunchToken("HBASE_AUTH_TOKEN", "hbase", now, now + timedelta(days=7)),)
     assert uncounted_tokens(TICKET_SPEC, {f"{PROVIDER}hbase.enabled": "true"}, "hdfs://here", told) == ()
+
+
+@pytest.mark.parametrize("interval", [timedelta(seconds=30), None])
+def test_a_pace_that_was_told_once_is_read_again_from_its_settings(interval: timedelta | None) -> None:
+    pace = FlinkCheckpointing(interval, 45 * MINUTE, timedelta(milliseconds=500), 7, survives=True)
+    assert declared_pace(settings_of(pace)) == pace

@@ -5,6 +5,7 @@ HDFS is simulated: its requests are counted, and its clock jumps an hour ahead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -110,6 +111,22 @@ def test_what_could_not_be_deleted_is_tried_again(life: Life, hdfs: Counting) ->
     assert cleaned_marker("application_1_0001") not in life.run.folder.names()
     hdfs.denied = "no such name"
     assert "deleted /tmp/fake/application_1_0001" in str(life.reconcile().done)
+
+
+def test_an_application_is_not_cleaned_up_after_while_older_states_stay(life: Life, hdfs: Counting) -> None:
+    def refuse(*_: object) -> Iterator[str]:
+        yield "/states/of/generation/0"
+        raise Denied("sticky bit")
+
+    # A NameNode's refusal in the middle of what an engine deletes: no simulated engine keeps states.
+    remove = life.engine.remove_superseded
+    life.engine.remove_superseded = refuse  # type: ignore[method-assign]
+    life.request_restart()
+    assert "deleted /states/of/generation/0" in str(life.reconcile().done)
+    assert cleaned_marker("application_1_0001") not in life.run.folder.names()
+    life.engine.remove_superseded = remove  # type: ignore[method-assign]
+    life.reconcile()
+    assert cleaned_marker("application_1_0001") in life.run.folder.names()
 
 
 def test_what_a_former_user_left_stops_no_cleanup_after_others(life: Life, hdfs: Counting) -> None:
