@@ -158,8 +158,9 @@ def start(
     """Set the desired state to running.
 
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
-    `--now`, it is started from here. The first generation of a Flink stream needs a person's word on where it starts,
-    which `--never-submitted` lets come before everything else.
+    `--now`, it is started from here. The start of a stream that is to run already takes a requested restart back. The
+    first generation of a Flink stream needs a person's word on where it starts, which `--never-submitted` lets come
+    before everything else.
     """
     require_one_start(name, resume, fresh=fresh)
     with _known(Client(cluster_name, spark_submit, spark_conn_id), name, never_submitted) as run:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 
 
 class Quiet(BaseHTTPRequestHandler):
@@ -19,9 +20,11 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served(handler: type[Quiet]) -> Iterator[str]:
+def served(handler: type[Quiet], tls: SSLContext | None = None) -> Iterator[str]:
     """Serve with this handler, and yield `host:port`."""
     web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls:
+        web.socket = tls.wrap_socket(web.socket, server_side=True)
     thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

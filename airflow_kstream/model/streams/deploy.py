@@ -128,7 +128,8 @@ class SavepointFormat(StrEnum):
 @dataclass(frozen=True)
 class Savepoints:
     """The savepoints of planned stops. They lie in `folder`, by default in that of the checkpoints; the newest `keep`
-    of them stay, and `format` is their form.
+    of them stay, and `format` is the form of those that are made on the JobManager's port: a stop by marker makes
+    native ones.
 
     Example::
 

@@ -22,7 +22,7 @@ QUEUE = "yarn.application.queue"
 INTERVAL = "execution.checkpointing.interval"
 RETAINED = "execution.checkpointing.num-retained"
 BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
-SSL = "security.ssl.rest.enabled"
+SSL, CLIENT_CERTIFICATE = "security.ssl.rest.enabled", "security.ssl.rest.authentication-enabled"
 RATIO = "security.delegation.tokens.renewal.time-ratio"
 # Flink masks the values of keys with these words (GlobalConfiguration.isSensitive), in its logs and on its pages.
 _MASKED = (
@@ -160,6 +160,11 @@ def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
 def flink_connection_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield the same for a connection, whose settings are the defaults of all its streams."""
     return _errors(conf, _RESERVED_IN_A_CONNECTION)
+
+
+def is_on(conf: Mapping[str, str], key: str) -> bool:
+    """Return whether a setting is true, as Flink reads it."""
+    return conf.get(key, "").strip().lower() == "true"
 
 
 def flink_duration(text: str) -> timedelta | None:

@@ -355,6 +355,13 @@ CHECKS: tuple[Check, ...] = (
         engine=_FLINK,
     ),
     Check(
+        "flink-stop",
+        "does a stop make a savepoint?",
+        "security.ssl.rest.enabled (SecurityOptions); kstream.flink.Stop",
+        of_stream=flink.stop_without_savepoint,
+        engine=_FLINK,
+    ),
+    Check(
         "flink-recovery",
         "does Flink restart it beside its supervisor?",
         "high-availability.type (HighAvailabilityMode), FLINK-38112",

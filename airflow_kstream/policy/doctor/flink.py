@@ -13,7 +13,7 @@ from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.secrets import secrets_in
-from airflow_kstream.model.streams.flink_conf import is_masked
+from airflow_kstream.model.streams.flink_conf import CLIENT_CERTIFICATE, SSL, is_masked, is_on
 from airflow_kstream.policy.doctor.check import FindingDraft
 
 _BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
@@ -25,7 +25,7 @@ _RENEWERS = (
 )
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 _PORT = "rest.bind-port"
-_PROOFS = ("security.ssl.rest.enabled", "security.ssl.rest.authentication-enabled")
+_PROOFS = (SSL, CLIENT_CERTIFICATE)
 _RECOVERY = ("high-availability.type", "high-availability")
 
 
@@ -88,6 +88,23 @@ def open_port(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
             f"{_PORT} is {port} ({stream.job.conf_from})",
             concerns=(Concern(stream.name, "its JobManager obeys everybody"),),
         )
+
+
+def stop_without_savepoint(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs that no stop with savepoint reaches: the jar in the JobManager speaks no TLS, and kstream has no
+    certificate of a client."""
+    conf = known(stream.job.conf) if stream.runs else {}
+    fixed = conf.get(_PORT, "0") != "0"
+    if not is_on(conf, SSL) or (fixed and not is_on(conf, CLIENT_CERTIFICATE)):
+        return
+    yield FindingDraft(
+        Severity.NOTE,
+        "no stop makes a savepoint of it: the jar that obeys its marker speaks no TLS, and its port is not fixed, or "
+        "wants a certificate that kstream hasn't",
+        f"where restarts need one: deploy.rest_ports behind a firewall, without {CLIENT_CERTIFICATE}",
+        _said(stream, CLIENT_CERTIFICATE if fixed else SSL),
+        concerns=(Concern(stream.name, "each restart begins with its newest checkpoint"),),
+    )
 
 
 def own_recovery(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:

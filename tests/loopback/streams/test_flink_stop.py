@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import copy
 import json
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
+from airflow_kstream.minicluster.certificates import create_certificates
+from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.streams.contract import started_marker, stopped_marker
+from airflow_kstream.model.streams.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
 from airflow_kstream.model.streams.flink_contract import resume_file
-from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.generation import DesiredState
+from airflow_kstream.model.streams.plan import Phase, Stop
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
@@ -47,31 +54,40 @@ class JobManager:
     sent: list[tuple[str, object]] = field(default_factory=list)
     does: Callable[[], object] = lambda: None
     address: str = ""
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def handler(self) -> type[Quiet]:
+        job_manager = self
+
+        class Handler(Quiet):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                job_manager.sent.append((self.path, json.loads(body)))
+                job_manager.does()
+                self.send_response(job_manager.status)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                if self.path.endswith("/jobmanager/config"):
+                    return self._say([{"key": key, "value": value} for key, value in job_manager.conf.items()])
+                _, _, asked = self.path.rpartition("/savepoints/")
+                why = job_manager.failed.get(asked)
+                cause = {"failure-cause": {"class": "java.lang.Exception", "stack-trace": why}} if why else None
+                return self._say({"status": {"id": "COMPLETED"}, "operation": cause}, found=bool(why))
+
+            def _say(self, body: object, *, found: bool = True) -> None:
+                self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+        return Handler
 
 
 @pytest.fixture
 def port() -> Iterator[JobManager]:
     job_manager = JobManager()
-
-    class Handler(Quiet):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            job_manager.sent.append((self.path, json.loads(body)))
-            job_manager.does()
-            self.send_response(job_manager.status)
-            self.end_headers()
-
-        def do_GET(self) -> None:
-            _, _, asked = self.path.rpartition("/savepoints/")
-            why = job_manager.failed.get(asked)
-            cause = {"failure-cause": {"class": "java.lang.Exception", "stack-trace": why}} if why else None
-            self.send_response(HTTPStatus.OK if why else HTTPStatus.NOT_FOUND)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps({"status": {"id": "COMPLETED"}, "operation": cause}).encode())
-
-    with served(Handler) as address:
-        job_manager.address = address
+    with served(job_manager.handler()) as job_manager.address:
         yield job_manager
 
 
@@ -96,6 +112,13 @@ def done(life: Life) -> str:
 def saves(flink: FlinkLife, number: int) -> None:
     flink.save(number)
     flink.yarn.end(flink.application.id)
+
+
+def answers(flink: FlinkLife, state: str) -> None:
+    """Let the jar in the first generation say this of its stop by marker."""
+    said = {"contract": "1", "generation": 1, "application": flink.application.id, "time": "2026-01-01T00:00:00+00:00"}
+    said |= {"state": state, "job": flink.job, "trigger": "t", "target": "/t", "savepoint": "", "why": "expired"}
+    flink.hdfs.write(f"{flink.life.run.id.folder}/{resume_file(1)}", json.dumps(said))
 
 
 def test_a_job_is_stopped_on_its_own_port_where_that_is_open(flink: FlinkLife, port: JobManager) -> None:
@@ -134,9 +157,7 @@ def test_the_port_is_asked_only_when_no_stop_by_marker_is_under_way(
 ) -> None:
     flink.complete(1)
     flink.hdfs.write(f"{flink.life.run.id.folder}/{started_marker(1)}", "")
-    said = {"contract": "1", "generation": 1, "application": flink.application.id, "time": "2026-01-01T00:00:00+00:00"}
-    said |= {"state": state, "job": flink.job, "trigger": "t", "target": "/t", "savepoint": "", "why": "expired"}
-    flink.hdfs.write(f"{flink.life.run.id.folder}/{resume_file(1)}", json.dumps(said))
+    answers(flink, state)
     port.status = HTTPStatus.CONFLICT
     flink.life.request_restart()
     assert "it was killed" in done(flink.life)
@@ -190,6 +211,32 @@ def test_a_foreign_job_whose_checkpoints_may_end_with_it_is_left_running(
     with pytest.raises(Conflict, match="It is left running"):
         flink.life.reconcile()
     assert flink.application.alive
+
+
+def test_an_order_that_was_refused_leaves_no_marker_and_is_taken_back(flink: FlinkLife, port: JobManager) -> None:
+    adopted(flink, port, JOB)
+    port.status = HTTPStatus.NOT_FOUND
+    flink.life.request_restart()
+    for _ in range(2):
+        with pytest.raises(Conflict, match="`kstream streams start orders` takes an order to stop or restart it back"):
+            flink.life.reconcile()
+        assert stop_marker(2) not in flink.life.run.folder.names()
+    flink.life.set_desired(DesiredState.RUNNING)
+    assert flink.life.reconcile().phase is Phase.RUNNING
+    assert len(port.sent) == 2
+
+
+@pytest.mark.parametrize("state", ["asked", "failed"])
+def test_the_marker_of_a_stop_that_is_under_way_stays(told: FlinkLife, state: str) -> None:
+    """The jar in its JobManager makes one savepoint for each marker."""
+    told.complete(1)
+    told.hdfs.write(f"{told.life.run.id.folder}/{started_marker(1)}", "")
+    answers(told, state)
+    told.life.set_desired(DesiredState.STOPPED)
+    with pytest.raises(Conflict, match="left running"):
+        told.life.reconcile()
+    left = {stop_marker(1), resume_file(1)} & told.life.run.folder.names()
+    assert left == (set() if state == "failed" else {stop_marker(1), resume_file(1)})
 
 
 def test_a_foreign_job_is_followed_from_the_savepoint_of_its_stop(flink: FlinkLife, port: JobManager) -> None:
@@ -290,3 +337,51 @@ def test_a_savepoint_that_fails_is_named_and_tried_once_more(flink: FlinkLife, p
     first, second = (terms["triggerId"] for _, terms in port.sent if isinstance(terms, dict))
     assert first == JOB != second
     assert flink.engine.resumed[-1] == f"/flink/orders/savepoints/{JOB}/savepoint-9"
+
+
+@pytest.fixture
+def ca(tmp_path: Path, port: JobManager) -> Iterator[str]:
+    """The authority of a JobManager whose port speaks TLS: what arrives there in clear is lost."""
+    folders = Folders(tmp_path)
+    folders.tls.mkdir(parents=True)
+    create_certificates(folders, "secret")
+    key, certificate, _ = pkcs12.load_key_and_certificates(folders.keystore.read_bytes(), b"secret")
+    assert key
+    assert certificate
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "server.pem").write_bytes(private + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    with served(port.handler(), context) as port.address:
+        yield str(folders.ca)
+
+
+def test_a_port_with_tls_is_believed_by_the_connections_authority(flink: FlinkLife, port: JobManager, ca: str) -> None:
+    trusted, tls = replace(flink.life.run.session.cluster, tls=Tls(ca)), {"security.ssl.rest.enabled": "true"}
+    flink.reopen(replace(flink.spec, conf={**flink.spec.conf, **tls}))
+    flink.die()
+    flink.life.set_desired(DesiredState.RUNNING)
+    flink.life.begin()
+    listens(flink, port)
+    step, app = Stop(2, flink.application.id, "a new jar", preflight=False), flink.application.id
+
+    def save() -> None:
+        flink.save(7)
+        flink.yarn.end(app)
+
+    port.does = save
+    for cluster in (flink.life.run.session.cluster, trusted):
+        session = replace(flink.life.run.session, cluster=cluster)
+        ended = FlinkStop(session, flink.spec, step, lambda: True).run()
+        assert (ended is not None) is (cluster is trusted)
+    assert len(port.sent) == 1
+
+
+def test_a_port_that_wants_a_certificate_is_not_asked(flink: FlinkLife, port: JobManager) -> None:
+    flink.yarn.address = f"http://{port.address}"
+    adopted(flink, port, JOB)
+    port.conf = {"security.ssl.rest.enabled": "true", "security.ssl.rest.authentication-enabled": "true"}
+    flink.life.request_restart()
+    with pytest.raises(Conflict, match="authentication-enabled is set, and kstream has no certificate"):
+        flink.life.reconcile()
+    assert port.sent == []

@@ -484,6 +484,13 @@ CASES = (
         with_stream(FLINK_STREAM, conf=REFUSED),
     ),
     Case(
+        "flink-stop",
+        with_stream(FLINK_STREAM, setting=("security.ssl.rest.enabled", "true")),
+        NOTE,
+        "each restart begins with its newest checkpoint",
+        with_stream(FLINK_STREAM, conf=REFUSED),
+    ),
+    Case(
         "flink-recovery",
         with_stream(FLINK_STREAM, setting=("high-availability.type", "zookeeper")),
         WARNING,

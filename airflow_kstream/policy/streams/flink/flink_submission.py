@@ -6,6 +6,7 @@ is not its own configuration any longer, so that it would log in with any ticket
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -15,8 +16,10 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.contract import fence_name
+from airflow_kstream.model.streams.deploy import SavepointFormat
 from airflow_kstream.model.streams.flink_conf import (
     BACKOFF,
+    CLIENT_CERTIFICATE,
     INTERVAL,
     JOB_MANAGER,
     LIB_DIRS,
@@ -30,6 +33,7 @@ from airflow_kstream.model.streams.flink_conf import (
     flink_conf_errors,
     flink_connection_errors,
     is_masked,
+    is_on,
 )
 from airflow_kstream.model.streams.flink_contract import jar_settings
 from airflow_kstream.model.streams.flink_installation import FlinkInstallation
@@ -45,9 +49,11 @@ from airflow_kstream.model.streams.submission import (
     from_spec,
     layered,
 )
+from airflow_kstream.policy.streams.flink.flink_tokens import FILESYSTEMS, token_filesystems
 from airflow_kstream.policy.streams.flink.resume import ways_out
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 
+_FILESYSTEM = re.compile(r"hdfs://[^/\s;,]+(?=/)")
 ENVIRONMENTS = ("containerized.master.env.", "containerized.taskmanager.env.")
 _RENEWER = "security.kerberos.token.provider.hadoopfs.renewer"
 # With the reason for each. A declaration, or the connection, may have another value.
@@ -133,8 +139,24 @@ def _arguments(spec: FlinkStreamSpec, client: FlinkInstallation) -> Iterator[Arg
     yield Argument((spec.application, *spec.arguments), from_spec("application and arguments"))
 
 
+def _stop_notes(spec: FlinkStreamSpec, conf: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the stop of this job lacks."""
+    if is_on(conf, SSL):
+        certificate = f", and kstream has no certificate for its port ({CLIENT_CERTIFICATE})"
+        port = certificate if is_on(conf, CLIENT_CERTIFICATE) else "; only its port makes one, with deploy.rest_ports"
+        yield (
+            f"{SSL} is on: the jar that stops the job at its marker speaks no TLS and makes no savepoint{port}; "
+            "without one, a restart begins with the newest checkpoint"
+        )
+    if spec.savepoints.format is not SavepointFormat.NATIVE:
+        yield (
+            f"savepoints.format is {spec.savepoints.format}, which holds for a stop on the port of deploy.rest_ports: "
+            "the jar that stops the job at its marker makes native savepoints"
+        )
+
+
 def _notes(order: SubmissionOrder, client: FlinkInstallation) -> Iterator[str]:
-    conf = {**order.cluster.flink_conf, **order.spec.plain_conf}
+    spec, conf = flink_spec(order), {**order.cluster.flink_conf, **order.spec.plain_conf}
     if order.resume is None:
         yield (
             "it begins with what the generation before it left; the first one waits for a person's word: "
@@ -142,11 +164,14 @@ def _notes(order: SubmissionOrder, client: FlinkInstallation) -> Iterator[str]:
         )
     if INTERVAL not in conf:
         yield f"{INTERVAL} is not set: unless the job sets one itself, it makes no checkpoints, and can't be restarted"
-    if conf.get(SSL, "").strip().lower() == "true":
-        yield (
-            f"{SSL} is on, and the jar that stops the job at its marker speaks no TLS: that stop fails, and without "
-            "deploy.rest_ports a restart begins with the newest checkpoint"
-        )
+    yield from _stop_notes(spec, conf)
+    known = token_filesystems(conf, order.cluster.default_fs)
+    for other in dict.fromkeys(match[0] for word in spec.arguments if (match := _FILESYSTEM.search(word))):
+        if other not in known:
+            yield (
+                f"arguments name {other}, and the job gets no token of it: if it reads or writes there, name it in "
+                f"{FILESYSTEMS}"
+            )
     yield (
         f"of {client.home}/conf only env.java.opts.* count: the settings below are the whole configuration, in a "
         "private FLINK_CONF_DIR"

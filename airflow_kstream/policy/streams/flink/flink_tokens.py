@@ -20,7 +20,8 @@ from airflow_kstream.policy.streams.horizon.launch_tokens import (
     unknown_kinds,
 )
 
-_FILESYSTEMS = ("security.kerberos.access.hadoopFileSystems", "yarn.security.kerberos.additionalFileSystems")
+FILESYSTEMS = "security.kerberos.access.hadoopFileSystems"
+_FILESYSTEMS = (FILESYSTEMS, "yarn.security.kerberos.additionalFileSystems")
 # Both names of a provider's settings, the older last.
 _PREFIXES = ("security.delegation.token.provider.", "security.kerberos.token.provider.")
 # Flink's name of a provider: the service, the kind of its tokens, and when they end.

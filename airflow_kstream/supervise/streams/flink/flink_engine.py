@@ -256,10 +256,14 @@ def _submit(
     identity = submission.launched_as
     if identity is None:
         return flink.submit(submission, cluster, ticket_cache, folder, timeout)
-    minted = mint(rpc_conf(cluster), cluster.default_fs, identity, rpc_conf(cluster).get(_RENEWER))
-    tokens = credentials_file((minted,))
-    outcome = flink.submit(submission, cluster, ticket_cache, folder, timeout, tokens)
-    return replace(outcome, tokens=(_launched(minted),))
+    hadoop = rpc_conf(cluster)
+    # The client gets none itself for a user whom it proxies.
+    filesystems = token_filesystems(
+        {key: str(setting.value) for key, setting in submission.settings.items()}, cluster.default_fs
+    )
+    minted = tuple(mint(hadoop, each, identity, hadoop.get(_RENEWER)) for each in filesystems)
+    outcome = flink.submit(submission, cluster, ticket_cache, folder, timeout, credentials_file(minted))
+    return replace(outcome, tokens=tuple(map(_launched, minted)))
 
 
 def _launched(token: FreshToken) -> LaunchToken:

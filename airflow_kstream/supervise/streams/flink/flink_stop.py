@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
@@ -13,9 +13,11 @@ from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.clients.flink_rest import stop_with_savepoint
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
-from airflow_kstream.model.streams.contract import started_marker, stopped_marker
+from airflow_kstream.model.streams.contract import started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.flink_conf import CLIENT_CERTIFICATE, SSL, is_on
 from airflow_kstream.model.streams.flink_contract import StopState, read_resume, resume_file
 from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
@@ -50,7 +52,7 @@ class FlinkStop:
 
         Raises Conflict: when it is left running, because its checkpoints would end with it.
         """
-        claim = self._folder.claim_of(self.step.generation)
+        claim = self._claim
         job = job_of(self._stream, claim)
         if job is None:
             raise self._left("the claim does not tell the job")
@@ -71,13 +73,21 @@ class FlinkStop:
             except KstreamError as error:
                 why.append(error.without_advice)
         if not survives:
+            self._take_back()
             raise self._left("; ".join(why) or "nothing can stop it with a savepoint")
         return None
+
+    def _take_back(self) -> None:
+        """Remove the marker of a stop that nothing in the job will obey any longer: a person may want it to go on, and
+        the next try is another one to the jar, which makes one savepoint for each marker."""
+        number, names = self.step.generation, self._folder.names()
+        if started_marker(number) not in names or self._answer() is StopState.FAILED:
+            self._folder.forget([resume_file(number), stop_marker(number)])
 
     def _left(self, why: str) -> Conflict:
         return Conflict(
             f"its checkpoints end with it, or nobody tells that they don't, and no savepoint was made: {why}. It is "
-            "left running",
+            f"left running, and `kstream streams start {self.spec.name}` takes an order to stop or restart it back",
             tried=f"stop {self.step.application}",
         )
 
@@ -86,9 +96,13 @@ class FlinkStop:
         return StreamId(self.spec.name, self.session.cluster.state_dir)
 
     @cached_property
+    def _claim(self) -> Claim:
+        return self._folder.claim_of(self.step.generation)
+
+    @cached_property
     def _ran_with(self) -> FlinkStreamSpec:
         """The spec that it was submitted with, and not the one declared now."""
-        spec = self._folder.claim_of(self.step.generation).spec
+        spec = self._claim.spec
         return spec if isinstance(spec, FlinkStreamSpec) else self.spec
 
     @property
@@ -143,13 +157,29 @@ class FlinkStop:
             return None
         if self._answer() is StopState.ASKED:
             raise Unavailable("a savepoint is still being made for its marker", tried=f"stop {app.id}")
+        tls = self._tls()
         trigger = next((one for one in _triggers(job) if not self._failure(job, one)), job)
-        stop_with_savepoint(app.leader, job, dict(self._terms(job, trigger)))
+        stop_with_savepoint(app.leader, job, dict(self._terms(job, trigger)), tls)
         wait, failed = self.spec.stop.marker_grace, partial(self._gone_or_failed, job, trigger)
         ended = until(failed, self.spec.watch.look_every, wait) or f"none was complete in {format_duration(wait)}"
         if isinstance(ended, str):
             raise Unavailable(ended, tried="make a savepoint through its port", server=app.leader)
         return ended
+
+    def _tls(self) -> Tls | None:
+        """Return how the JobManager's port is spoken to, None if in clear. Raises Conflict: when it lets nobody in who
+        has no certificate."""
+        conf = {**self.session.cluster.flink_conf, **self._ran_with.plain_conf}
+        if not self._claim.submitted_by_us:
+            # What its own submission said is nowhere else.
+            with suppress(KstreamError), closing(self._pages()) as pages:
+                conf |= pages.conf()
+        if not is_on(conf, SSL):
+            return None
+        if is_on(conf, CLIENT_CERTIFICATE):
+            why = f"{CLIENT_CERTIFICATE} is set, and kstream has no certificate"
+            raise Conflict(why, tried=f"stop {self.step.application} on its port")
+        return self.session.cluster.tls
 
     def _terms(self, job: str, trigger: str) -> Iterator[tuple[str, object]]:
         yield "targetDirectory", self.session.cluster.default_fs.rstrip("/") + savepoints_folder(self._ran_with, job)

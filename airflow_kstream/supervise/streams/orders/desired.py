@@ -30,8 +30,20 @@ from airflow_kstream.supervise.streams.look.watch import Watch
 
 
 def set_desired(run: StreamRun, state: DesiredState, reason: str, start: StartWord | None = None) -> None:
-    """Write the desired state. A requested restart stays requested; what was said of a start before is taken back."""
-    run.folder.change_desired(lambda current: replace(current, state=state, reason=reason, start=start))
+    """Write the desired state. What was said of a start before is taken back.
+
+    A requested restart stays requested, unless a stream that is to run gets the order to run: that takes it back.
+    """
+    taken_back: list[int] = []
+
+    def wanted(current: Desired) -> Desired:
+        # Of what others request at this very moment this person knows nothing.
+        again = state is current.state is DesiredState.RUNNING
+        taken_back.append(current.restart_up_to if again else 0)
+        restart = 0 if current.restart_up_to == taken_back[0] else current.restart_up_to
+        return replace(current, state=state, reason=reason, start=start, restart_up_to=restart)
+
+    run.folder.change_desired(wanted)
 
 
 def start_from(

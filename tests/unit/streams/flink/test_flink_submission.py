@@ -11,7 +11,7 @@ import pytest
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import FlinkDeploy, Savepoints
+from airflow_kstream.model.streams.deploy import FlinkDeploy, SavepointFormat, Savepoints
 from airflow_kstream.model.streams.flink_installation import FlinkInstallation
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import StreamId
@@ -227,6 +227,19 @@ def test_a_plan_notes_that_tls_keeps_a_job_from_its_marker() -> None:
     fails = "the jar that stops the job at its marker speaks no TLS"
     assert fails in notes({}, {"security.ssl.rest.enabled": "true"})
     assert fails not in notes({"security.ssl.rest.enabled": "false"})
+
+
+def test_a_plan_notes_what_kind_of_savepoint_a_stop_makes() -> None:
+    plan = planned(replace(FLINK_SPEC, savepoints=Savepoints(format=SavepointFormat.CANONICAL)))
+    assert "the jar that stops the job at its marker makes native savepoints" in "; ".join(plan.notes)
+    assert "native savepoints" not in notes({})
+
+
+def test_a_plan_names_a_filesystem_that_the_jobs_tokens_miss() -> None:
+    spec = replace(FLINK_SPEC, arguments=("--from", "hdfs://other/a", "--to=hdfs://simulated/b;hdfs:///c"))
+    known = replace(spec, conf={"security.kerberos.access.hadoopFileSystems": "hdfs://other"})
+    assert "arguments name hdfs://other, and the job gets no token of it" in "; ".join(planned(spec).notes)
+    assert "gets no token" not in "; ".join(planned(known).notes)
 
 
 def test_a_plan_names_all_that_this_host_lacks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,15 @@ def test_a_restart_that_is_requested_during_the_write_of_a_state_stays_requested
     assert (person.desired.state, person.desired.restart_up_to) == (state, 1)
 
 
+def test_who_tells_a_running_stream_to_run_takes_a_requested_restart_back(person: Person) -> None:
+    person.wants_a_restart()
+    person.wants(HELD)
+    person.wants(RUNNING)
+    assert person.desired.restart_up_to == 1, "it was only held meanwhile"
+    person.wants(RUNNING)
+    assert (person.desired.state, person.desired.restart_up_to) == (RUNNING, 0)
+
+
 @pytest.mark.parametrize("user", ["", "hdfs"])
 def test_of_two_persons_at_once_both_are_heard_and_the_slower_one_counts(person: Person, user: str) -> None:
     interrupted(person, lambda: person.wants(STOPPED, user=user))

@@ -412,9 +412,9 @@ def test_what_a_person_wants_now_of_a_frozen_cluster_is_not_done(kstream: Comman
 
 
 def test_a_freeze_that_cannot_be_read_ends_by_a_persons_word_alone(kstream: CommandLine) -> None:
-    kstream.life.request_restart()
     path = order_path(ALL_STREAMS)
     kstream.life.hdfs.write(path, "{")
+    kstream.life.yarn.end("application_1_0001", ApplicationState.FAILED)
     for command in (("stop",), ("start", "--now")):
         code, lines = kstream.run(*command)
         assert (code, f"{path} of streamer can't be understood" in lines[-1]) == (1, True)

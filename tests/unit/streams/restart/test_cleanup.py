@@ -120,7 +120,7 @@ def test_an_application_is_not_cleaned_up_after_while_older_states_stay(life: Li
 
     # A NameNode's refusal in the middle of what an engine deletes: no simulated engine keeps states.
     remove = life.engine.remove_superseded
-    life.engine.remove_superseded = refuse  # type: ignore[method-assign]
+    life.engine.remove_superseded = refuse  # type: ignore[method-assign,assignment]
     life.request_restart()
     assert "deleted /states/of/generation/0" in str(life.reconcile().done)
     assert cleaned_marker("application_1_0001") not in life.run.folder.names()
