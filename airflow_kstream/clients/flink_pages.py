@@ -201,7 +201,11 @@ def _checkpoints(body: Mapping[str, Any]) -> FlinkCheckpoints:
         str(failed["failure_message"]) if failed else None,
         sum(one["status"] == "FAILED" and int(one["id"]) > newest for one in remembered),
         min(begun, default=None),
-        sum(one["status"] == "COMPLETED" and int(one["id"]) > resumed for one in remembered),
+        # A savepoint that somebody makes commits nothing, and is none of the job's own.
+        sum(
+            one["status"] == "COMPLETED" and int(one["id"]) > resumed and not one.get("is_savepoint")
+            for one in remembered
+        ),
     )
 
 

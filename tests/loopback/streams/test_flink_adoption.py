@@ -15,6 +15,7 @@ import pytest
 from airflow_kstream.model.errors import Conflict, Unavailable
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
+from airflow_kstream.model.streams.deploy import Savepoints
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
 from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
@@ -261,6 +262,32 @@ def test_no_file_is_given_up_while_an_older_checkpoint_is_retained(
 ) -> None:
     adopter, restart = restarted
     adopter.life.hdfs.write(f"/checkpoints/{older}", "state")
+    assert not Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1)))
+
+
+@pytest.mark.parametrize("place", ["", f"{JOB}/"])
+@pytest.mark.parametrize(("beside", "given_up"), [(-1, False), (4, False), (6, True)])
+def test_no_file_is_given_up_while_a_savepoint_elsewhere_is_older(
+    restarted: tuple[Adopter, datetime], place: str, beside: int, given_up: bool
+) -> None:
+    """By the minutes beside the restart. In the job's own folder, a younger one hides it from the folder's age."""
+    adopter, restart = restarted
+    savepoints = Savepoints(folder="/saved")
+    adopter.life.hdfs.delete(adopter.run.id.folder, recursive=True)
+    adopt(replace(adopter.run, spec=replace(WITH_OUTPUTS, savepoints=savepoints)), adopter.application)
+    for name, minutes in (("savepoint-a", beside), ("savepoint-b", 60)):
+        at = restart + timedelta(minutes=minutes)
+        adopter.life.hdfs.files[f"/saved/{place}{name}/_metadata"] = ("state", at)
+    assert Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1))) is given_up
+
+
+def test_a_savepoint_since_the_restart_is_no_checkpoint(restarted: tuple[Adopter, datetime], release: str) -> None:
+    adopter, restart = restarted
+    first = RESTORED[release]["id"] + 1
+    history = [
+        {"id": first + more, "status": "COMPLETED", "trigger_timestamp": 0, "is_savepoint": more > 0} for more in (0, 1)
+    ]
+    adopter.changes(CHECKPOINTS, lambda body: body.update(history=history))
     assert not Attributions(adopter.run.session).has_given_up(open_file(adopter, restart - timedelta(hours=1)))
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoints
 
 # The JobManager's clock tells restarts, and the NameNode's when a file was looked at: Kerberos lets them differ.
-_CLOCKS = timedelta(minutes=5)
+CLOCKS = timedelta(minutes=5)
 # The first checkpoint after a restart may still be of what was in flight before it.
 _SINCE = 2
 
@@ -20,10 +20,11 @@ def given_up_before(seen: FlinkCheckpoints, retained: Collection[int], *, others
     have completed two checkpoints since then, and none that is `retained`, by its number, may be older: a start from
     such a one would want the file as it was. `others` is whether older checkpoints or savepoints lie elsewhere.
 
-    A file's writer may also be the job itself, which resumed it and has nothing to write: then the close costs it a
-    restart, and no row, because a checkpoint names the length up to which a file counts.
+    A file's writer may also be the job itself, which resumed it and has nothing to write, or whose tasks in another
+    region of its graph went on: then the close costs it a restart, and no row, because a checkpoint names the length up
+    to which a file counts.
     """
     resumed = seen.resumed_from
     if resumed is None or others or not retained or min(retained) <= resumed.number:
         return None
-    return resumed.at - _CLOCKS if seen.completed_since_restart >= _SINCE else None
+    return resumed.at - CLOCKS if seen.completed_since_restart >= _SINCE else None

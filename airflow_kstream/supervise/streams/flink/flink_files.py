@@ -1,4 +1,4 @@
-"""What a running Flink job will not touch again of the files below its outputs: one GET and three listings."""
+"""What a running Flink job will not touch again of the files below its outputs: one GET and four listings at most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
-from airflow_kstream.policy.streams.flink.given_up import given_up_before
+from airflow_kstream.policy.streams.flink.given_up import CLOCKS, given_up_before
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import CHECKPOINT
 from airflow_kstream.supervise.streams.folder.engine import Newest
@@ -45,4 +45,9 @@ def _others(session: ClusterSession, spec: FlinkStreamSpec, own: str, seen: Flin
     saved, resumed = spec.savepoints.folder, seen.resumed_from
     if saved is None or resumed is None:
         return False
-    return bool(session.hdfs.matching(plain_path(saved), lambda entry: entry.modified < resumed.at))
+    # The age of a folder is that of the newest in it, so the job's own is looked into.
+    places = (plain_path(saved), f"{plain_path(saved)}/{job}")
+    since = resumed.at + CLOCKS
+    return any(
+        session.hdfs.matching(place, lambda entry: entry.modified < since and entry.name != job) for place in places
+    )
