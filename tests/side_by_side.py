@@ -32,6 +32,7 @@ LONGEST = (
     "tests/tools/test_benchmarks.py",
     "tests/tools/test_minicluster.py",
     "tests/simulation/test_never_two_at_once.py",
+    "tests/simulation/test_noninterference.py",
     "tests/airflow/test_pages.py",
     "tests/spark/",
 )

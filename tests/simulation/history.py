@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
@@ -39,7 +40,7 @@ class History:
 def run(plan: Plan) -> History:
     """Run the plan's history: the disturbances, then calm until what a person wants is so, or patience ends."""
     world = World(plan)
-    with world.entered(), airflow(world):
+    with world.entered(), airflow(world), _ended(world):
         for keeper, (delay, _) in zip(_keepers(world), plan.keepers, strict=True):
             keeper.start(delay)
         for happening in plan.happenings:
@@ -49,8 +50,6 @@ def run(plan: Plan) -> History:
         if plan.concludes and not world.checks.violations:
             _calm_down(world)
             _conclude(world)
-        for program in world.programs.values():
-            program.kill()
     checks = world.checks
     return History(plan, tuple(checks.violations), checks.story(), world.wire.count, len(checks.claims))
 
@@ -63,6 +62,16 @@ def shortened(plan: Plan, promise: str) -> Plan:
         if promise in run(without).promises:
             kept = without
     return kept
+
+
+@contextmanager
+def _ended(world: World) -> Iterator[None]:
+    """End all programs afterwards: outside of their world they would ask real servers."""
+    try:
+        yield
+    finally:
+        for program in world.programs.values():
+            program.kill()
 
 
 def _keepers(world: World) -> list[Keeper]:

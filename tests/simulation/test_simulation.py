@@ -83,3 +83,13 @@ def test_a_sleep_takes_virtual_time_alone() -> None:
     assert outcome_of(main) is None
     assert clocks[1] - clocks[0] == 50.0
     assert time.monotonic() - began < 50.0
+
+
+@pytest.mark.parametrize("stop", [pytest.fail.Exception, KeyboardInterrupt])
+def test_the_end_of_a_test_in_the_middle_of_a_program_is_no_defect_of_the_program(stop: type[BaseException]) -> None:
+    def main() -> None:
+        time.sleep(1.0)
+        raise stop("from outside")
+
+    with pytest.raises(stop, match="from outside"):
+        outcome_of(main)

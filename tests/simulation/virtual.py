@@ -178,13 +178,15 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         return wake
 
     def _guarded(self) -> None:
+        """Run; what is no error of the program, such as pytest's word that a test takes too long, ends the history."""
         try:
             self._main()
         except Killed:
             pass
-        except BaseException as error:
+        except (Exception, SimulationError) as error:
             self.error = error
-        self.over = True
+        finally:
+            self.over = True
 
 
 class Thread(Program):
