@@ -44,19 +44,21 @@ _REAL_SLEEP = time.sleep
 
 @dataclass
 class SimClock:
-    """The real clock, with jumps ahead on request; a sleep of its own thread is one.
+    """A clock that stands, and jumps ahead on request; a sleep of its own thread is one. It starts at the real time.
 
-    Threads that an earlier test left behind really sleep: a poller among them would let weeks pass.
+    So how long a test takes changes nothing in it. Threads that an earlier test left behind really sleep: a poller
+    among them would let weeks pass.
     """
 
     ahead: timedelta = timedelta()
+    _began: datetime = field(default_factory=lambda: datetime.now(UTC))
     _owner: int = field(default_factory=threading.get_ident)
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(time.time(), UTC) + self.ahead
+        return self._began + self.ahead
 
     def monotonic(self) -> float:
-        return time.perf_counter() + self.ahead.total_seconds()
+        return self.now().timestamp()
 
     def sleep(self, seconds: float) -> None:
         if threading.get_ident() == self._owner:

@@ -99,8 +99,24 @@ class Orders:
         then decides again: no order is lost unread. The text must be this writer's alone, by a nonce.
 
         Raises Denied: when this identity's orders would not count. Raises Conflict: when others always speak first, or
-        no number is left, and what `written` raises.
+        no number is left, and what `written` raises. What is refused does not stay: it may be later than the order for
+        which it is refused, and would count in its place.
         """
+        laid: list[str] = []
+        try:
+            return self._given(subject, speakers, written, laid)
+        except Unavailable:
+            # It may have been given.
+            raise
+        except KstreamError:
+            for path in laid:
+                self._hdfs.delete(path)
+            raise
+
+    def _given(
+        self, subject: str, speakers: Collection[str], written: Callable[[OrderFile | None], str], laid: list[str]
+    ) -> OrderFile:
+        """Give an order, as `give`; `laid` gets the path of each file of ours that stood there meanwhile."""
         listing = self._state.look()
         self._require_speaker(subject, speakers, listing)
         folder = own_folder(self._hdfs, self._state.path, FolderKind.ORDERS)
@@ -109,7 +125,8 @@ class Orders:
         for _ in range(_ATTEMPTS):
             self._require_number(number, basis, listing)
             path, text = f"{folder}/{order_name(subject, number)}", written(basis)
-            ours = wrote_once(self._hdfs, f"{folder}/.order-{uuid.uuid4().hex}", path, text)
+            if ours := wrote_once(self._hdfs, f"{folder}/.order-{uuid.uuid4().hex}", path, text):
+                laid.append(path)
             found, _ = self._files(subject, speakers, self._state.look())
             others = [order for order in found if order.number >= number and not (ours and order.path == path)]
             if ours and not others:

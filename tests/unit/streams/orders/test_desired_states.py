@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import pytest
 
@@ -146,6 +147,26 @@ def test_a_word_during_the_write_of_a_restart_wins(person: Person, state: Desire
     with pytest.raises(Conflict, match=f"its desired state is {state}; run `kstream streams start orders` first"):
         person.wants_a_restart()
     assert (person.desired.state, person.desired.restart_up_to) == (state, 0)
+
+
+@pytest.mark.parametrize("state", [HELD, STOPPED])
+def test_a_refused_restart_that_was_written_later_than_the_word_does_not_count(
+    person: Person, state: DesiredState
+) -> None:
+    """A supervisor speaks between the look of the stream's user and the draft of his order, and hears yes."""
+    clock, spoken = person.life.clock, list[str]()
+
+    def speak(request: str, path: str) -> None:
+        if request == "write" and "/orders.streamer/" in path and not spoken:
+            spoken.append(path)
+            person.wants(state, user="hdfs")
+            clock.ahead += timedelta(seconds=1)
+
+    person.life.hdfs.at_request = speak
+    with pytest.raises(Conflict, match=f"its desired state is {state}"):
+        person.wants_a_restart()
+    assert (person.desired.state, person.desired.author) == (state, "hdfs")
+    assert person.files == [person.order(1, "hdfs")]
 
 
 @pytest.mark.parametrize("state", [HELD, RUNNING])
