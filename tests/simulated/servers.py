@@ -73,9 +73,10 @@ class SimHdfs:
     fails here.
 
     `owners` are those of folders that were made and of files that were written; another user writes in no such folder
-    unless its mode lets everybody, and deletes nobody's files where it has the sticky bit. `acls` are the paths with an
-    ACL, whose `entries` are told if this NameNode `keeps_acls`. Of a listing, `most_rows` are kept. `at_request` is
-    told each request and its path before the answer: it can raise, or let something happen meanwhile.
+    unless its mode lets everybody, and deletes nobody's files where it has the sticky bit. Nobody deletes what is in a
+    folder of mode 555. `acls` are the paths with an ACL, whose `entries` are told if this NameNode `keeps_acls`. Of a
+    listing, `most_rows` are kept. `at_request` is told each request and its path before the answer: it can raise, or
+    let something happen meanwhile.
     """
 
     clock: SimClock
@@ -255,6 +256,10 @@ class SimHdfs:
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         self.at_request("delete", path)
+        folders = [name for name in self.modes if name == path or name.startswith(path + "/")]
+        for name in folders:
+            if self.modes[name] == "555" and self.list(name):
+                raise Denied(f"Permission denied: access=ALL, inode={name}", tried=f"delete {path}")
         gone = [name for name in self.files if name == path or name.startswith(path + "/")]
         if gone and gone != [path] and not recursive:
             raise Conflict(f"{path} is non empty", tried=f"delete {path}")
@@ -262,7 +267,6 @@ class SimHdfs:
             self._require_not_sticky(name)
             del self.files[name]
             self.owners.pop(name, None)
-        folders = [name for name in self.modes if name == path or name.startswith(path + "/")]
         for name in folders:
             del self.modes[name]
             self.owners.pop(name, None)

@@ -38,7 +38,7 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
     job = job_of(observation.stream, claim) if claim else None
     # What it ran with counts, and not what is declared now.
     if claim and job and isinstance(claim.spec, FlinkStreamSpec):
-        _close_dead(session.hdfs, observation, checkpoints_folder(claim.spec, job))
+        _close_dead(session.hdfs, observation, claim.spec, job)
         # What a stranger put there is no state of this job's.
         ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
         left = points_of(session.hdfs, claim.spec, job, ours)
@@ -55,9 +55,9 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
     return point
 
 
-def _close_dead(hdfs: Hdfs, observation: Observation, folder: str) -> None:
+def _close_dead(hdfs: Hdfs, observation: Observation, spec: FlinkStreamSpec, job: str) -> None:
     try:
-        close(hdfs, folder)
+        close(hdfs, spec, job)
     except Denied:
         # Who says where to begin knows what became of it; its owner alone could close it.
         if not observation.placed:
@@ -87,18 +87,26 @@ def read_point(session: ClusterSession, path: str) -> ResumePoint:
         raise InvalidInput(f"{plain} has no {METADATA}: it is not a complete savepoint", tried=tried) from None
 
 
-def close(hdfs: Hdfs, folder: str) -> None:
-    """Keep a job, if anything of it still lives, from completing another checkpoint, and its sinks from committing.
+def close(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> None:
+    """Keep a job, if anything of it still lives, from completing another state, and its sinks from committing.
 
-    Each checkpoint makes a folder of its own. Those that it had made before, and that are not complete, are closed
-    after that: what is complete by then is complete for good.
+    Each checkpoint makes a folder of its own, and so does the savepoint of a stop, for whose folders the job makes one
+    first: that is made here if it is not there. Those that the job had made before, and that are not complete, are
+    closed after that: what is complete by then is complete for good.
     """
-    with suppress(NotFound):
-        hdfs.change_mode(folder, _CLOSED)
-    for name in _checkpoints(hdfs, folder).values():
-        if METADATA not in hdfs.names(f"{folder}/{name}"):
-            with suppress(NotFound):
-                hdfs.change_mode(f"{folder}/{name}", _CLOSED)
+    checkpoints, savepoints = checkpoints_folder(spec, job), savepoints_folder(spec, job)
+    with suppress(Denied):
+        # Where its user may make none, its job makes none either.
+        hdfs.make_folder(savepoints, _CLOSED)
+    for folder in (checkpoints, savepoints):
+        with suppress(NotFound):
+            hdfs.change_mode(folder, _CLOSED)
+    made = _checkpoints(hdfs, checkpoints).values()
+    for path in (*(f"{checkpoints}/{name}" for name in made), *_folders(hdfs, savepoints)):
+        if METADATA not in hdfs.names(path):
+            # Of what is not ours in a folder that is, our job could write nothing either.
+            with suppress(NotFound, Denied):
+                hdfs.change_mode(path, _CLOSED)
 
 
 def points_of(
@@ -144,11 +152,12 @@ def savepoints_of(
 
 def remove(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> Iterator[str]:
     """Delete the checkpoints and savepoints of a dead job, and yield each folder that was there."""
-    closed = checkpoints_folder(spec, job)
-    for path in (closed, *(f"{closed}/{name}" for name in _checkpoints(hdfs, closed).values())):
+    folders = checkpoints_folder(spec, job), savepoints_folder(spec, job)
+    closed = (*folders, *(path for folder in folders for path in _folders(hdfs, folder)))
+    for path in closed:
         with suppress(NotFound):
             hdfs.change_mode(path, _OPEN)
-    yield from (path for path in (closed, savepoints_folder(spec, job)) if hdfs.delete(path, recursive=True))
+    yield from (path for path in folders if hdfs.delete(path, recursive=True))
 
 
 def number(hdfs: Hdfs, path: str) -> int:
@@ -164,3 +173,7 @@ def _checkpoints(hdfs: Hdfs, folder: str) -> dict[int, str]:
     """Return the names of the folders of checkpoints, complete or not, by their numbers."""
     matches = map(_CHECKPOINT.fullmatch, sorted(hdfs.names(folder)))
     return {int(match[1]): match[0] for match in matches if match}
+
+
+def _folders(hdfs: Hdfs, folder: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{entry.name}" for entry in hdfs.list(folder) if entry.is_folder)

@@ -99,6 +99,34 @@ def test_a_dead_job_is_closed_before_anybody_reads_where_it_was_left(begun: Flin
     assert f"{folder}/chk-1" not in begun.hdfs.modes
 
 
+def test_a_dead_job_completes_no_savepoint_that_it_had_begun(begun: FlinkLife) -> None:
+    begun.complete(1)
+    saved, saving = begun.save(2), f"/flink/orders/savepoints/{begun.job}/savepoint-3"
+    begun.hdfs.make_folder(saving)
+    begun.die()
+    again(begun)
+    assert (begun.engine.resumed[-1], begun.hdfs.modes[saving]) == (saved, "555")
+    assert saved not in begun.hdfs.modes
+
+
+def test_a_dead_job_that_finds_its_stop_marker_late_can_begin_no_savepoint(begun: FlinkLife) -> None:
+    begun.complete(1)
+    folder = f"/flink/orders/savepoints/{begun.job}"
+    begun.die()
+    again(begun)
+    assert begun.hdfs.modes[folder] == "555"
+
+
+def test_what_a_stranger_begins_among_the_savepoints_hinders_no_start(begun: FlinkLife) -> None:
+    begun.complete(1)
+    left, strange = f"{begun.folder}/chk-1", f"/flink/orders/savepoints/{begun.job}/savepoint-9"
+    with begun.hdfs.as_user("stranger"):
+        begun.hdfs.make_folder(strange)
+    begun.die()
+    again(begun)
+    assert begun.engine.resumed[-1] == left
+
+
 def test_what_a_dead_job_completes_just_before_it_is_closed_is_followed(begun: FlinkLife) -> None:
     """A process of it that nobody saw still lives."""
     begun.complete(1)
