@@ -398,6 +398,7 @@ def test_a_state_that_the_job_has_no_place_for_is_tried_once(flink: FlinkLife) -
     flink.hdfs.write("/old/savepoint-7/_metadata", metadata(7))
     start_from(flink.life.run, "moved here", path="/old/savepoint-7")
     flink.life.begin()
+    flink.life.clock.ahead += timedelta(minutes=1)
     flink.die(diagnostics=UNMAPPED)
     for _ in range(3):
         assert flink.life.reconcile(Mode.ENSURE).phase is Phase.BACKING_OFF
