@@ -53,7 +53,7 @@ def tell_unserved(database: Callable[[], AbstractContextManager[Session]] | None
     try:
         from airflow.utils.session import create_session
 
-        from airflow_kstream.states.capacity import triggerers_load
+        from airflow_kstream.states.reading import triggerers_load
 
         with (database or create_session)() as session:
             words = triggerers_load(session, datetime.now(UTC)).words

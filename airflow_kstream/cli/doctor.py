@@ -14,9 +14,8 @@ from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.cli.stream_options import SparkSubmit, checked_application, checked_name
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import DoctorReport
+from airflow_kstream.model.finding import Baseline, DoctorReport
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.news import without_accepted
 from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster

@@ -28,7 +28,7 @@ from airflow_kstream.supervise.leases.recover import RecoveryReport, recover_stu
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.views import leases as lease_views
-from airflow_kstream.views.lease_details import Explanation, history_table
+from airflow_kstream.views.leases import Explanation, history_table
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

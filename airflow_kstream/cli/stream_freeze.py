@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.freeze import NOT_FROZEN, freeze_length
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
+from airflow_kstream.supervise.streams.orders.desired import what_falls_into_the_freeze
 
 WhyFrozen = Annotated[str, typer.Option("--reason", help="Why; every supervisor shows it.")]
 WhyLifted = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]

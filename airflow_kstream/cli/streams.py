@@ -42,22 +42,23 @@ from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.resume import require_one_start
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.hand_over import hand_over
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.checkpoint.adopt import accept_checkpoints, plan_adoption
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
-from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
     KnownSpec,
+    SpecOf,
     claimed_spec,
     declared_at_last,
     known_spec,
+    open_by_name,
     request_restart,
     set_desired,
     spec_of_any,

@@ -24,9 +24,8 @@ from airflow_kstream.model.kerberos.identity import CacheKind, split_cache_name
 from airflow_kstream.model.kerberos.ticket import TicketCache
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
-from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket, declaration_path, kept_tickets, read_declaration
 from airflow_kstream.supervise.tickets.renewal import renew_all, ticket_status
-from airflow_kstream.supervise.tickets.selection import declaration_path, kept_tickets, read_declaration
 from airflow_kstream.views import tickets as ticket_views
 from airflow_kstream.views.tickets import checks_table
 

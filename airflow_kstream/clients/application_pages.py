@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import requests
 
 from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
-from airflow_kstream.clients.whole_answer import limit_all_answers
+from airflow_kstream.clients.waiting import limit_all_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

@@ -24,8 +24,7 @@ import requests
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
-from airflow_kstream.clients.waiting import until
-from airflow_kstream.clients.whole_answer import limit_all_answers
+from airflow_kstream.clients.waiting import limit_all_answers, until
 from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_tails

@@ -21,10 +21,10 @@ from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.formats.launch_log import launch_tokens
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.streams.flink_installation import FlinkInstallation
+from airflow_kstream.model.streams.deploy import FlinkInstallation
+from airflow_kstream.model.streams.horizon import launch_tokens
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 _DIST = re.compile(r"flink-dist[-_]([\d.]+)[\w.-]*\.jar")

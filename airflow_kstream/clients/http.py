@@ -20,8 +20,7 @@ import urllib3.connectionpool
 
 from airflow_kstream.clients.kerberos.krb5_errors import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
-from airflow_kstream.clients.waiting import USUAL
-from airflow_kstream.clients.whole_answer import limit_whole_answers
+from airflow_kstream.clients.waiting import USUAL, limit_whole_answers
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 

@@ -3,6 +3,8 @@
 Every daemon of HDFS and YARN has that page (ConfServlet), a standby as well. It has the defaults of the daemon's own
 version, and names the file that set each value. Any user may read it unless hadoop.security.instrumentation.
 requires.admin is true there; secrets are redacted by the daemon (ConfigRedactor).
+
+What web servers do with a request that proves nothing: one without a login to each.
 """
 
 from __future__ import annotations
@@ -15,15 +17,22 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session, senseless, server_date
-from airflow_kstream.clients.waiting import TimeLimits
+from airflow_kstream.clients.waiting import TimeLimits, limit_whole_answers
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, Property
+from airflow_kstream.model.clusters.cluster_facts import EffectiveConf, OpenWeb, Property
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
+_TRIED_NAMELESS = "ask without a login"
+_NAMELESS = "user not authenticated by filter"
+# It answers from memory.
+_FOR_THE_NAMELESS = TimeLimits(5.0, 10.0, 15.0)
+
+
 _TRIED = "read its configuration"
 # Hadoop 2 goes by the parameter, Hadoop 3 by the header.
-_PATH, _HEADERS = "/conf?format=json", {"Accept": "application/json"}
+_PATH = "/conf?format=json"
+_HEADERS = {"Accept": "application/json"}
 # It answers from memory. One that is frozen must not hold up the others' answers for longer.
 _TO_ANSWER = TimeLimits(5.0, 10.0, 20.0)
 
@@ -75,3 +84,45 @@ def _ahead(answer: requests.Response, before: datetime, after: datetime) -> time
     if before - timedelta(seconds=1) <= date <= after:
         return timedelta()
     return date - (before + (after - before) / 2)
+
+
+def open_namenode(address: str, identity: Identity, tls: Tls) -> OpenWeb | None:
+    """Return whom a NameNode's WebHDFS takes everybody for; None unless it shows that it wants no proof.
+
+    WebHDFS counts alone: /jmx and /conf beside it may be open to everybody. Raises Unavailable: when it doesn't answer.
+    """
+    answer = _asked(address, "/webhdfs/v1/?op=GETHOMEDIRECTORY", identity, tls)
+    home = _told(answer, "Path")
+    return OpenWeb(address.rstrip("/"), str(home or "").rpartition("/")[2]) if home or _wants_a_name(answer) else None
+
+
+def open_nodemanager(address: str, identity: Identity, tls: Tls) -> OpenWeb | None:
+    """Return a NodeManager that shows that it wants no proof, else None. Raises Unavailable: when it doesn't answer."""
+    answer = _asked(address, "/ws/v1/node/info", identity, tls)
+    return OpenWeb(address.rstrip("/")) if _told(answer, "nodeInfo") or _wants_a_name(answer) else None
+
+
+def _asked(address: str, path: str, identity: Identity, tls: Tls) -> requests.Response:
+    server = address.rstrip("/")
+    # Three limits: this session's adapter reads the third.
+    limits: Any = _FOR_THE_NAMELESS
+    with requests.Session() as session, http_errors(_TRIED_NAMELESS, server, identity):
+        # A .netrc of the environment would be a login.
+        session.trust_env = False
+        session.verify = tls.verify
+        limit_whole_answers(session, _FOR_THE_NAMELESS.whole)
+        return session.get(server + path, headers=_HEADERS, timeout=limits, allow_redirects=False)
+
+
+def _told(answer: requests.Response, key: str) -> object:
+    """Return what the server's own object holds; None of a refusal, and of a page of something in between."""
+    try:
+        return answer.json()[key] if answer.status_code == 200 else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _wants_a_name(answer: requests.Response) -> bool:
+    """Return whether it refuses who gives no name (PseudoAuthenticationHandler, JspHelper.getUGI): it would believe
+    any."""
+    return "PseudoAuth" in answer.headers.get("WWW-Authenticate", "") or _NAMELESS in answer.text

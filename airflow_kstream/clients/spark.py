@@ -26,8 +26,8 @@ from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
-from airflow_kstream.model.formats.launch_log import launch_tokens
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.horizon import launch_tokens
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).

@@ -1,23 +1,89 @@
-"""Which Spark a client of this host runs. It is asked: a distribution's spark-submit is a script around another one."""
+"""Which Spark a client of this host runs. It is asked: a distribution's spark-submit is a script around another one.
+
+The names of jars tell their versions. The text of a script shows the variables that it takes from its environment:
+nothing is expanded or run.
+
+What has a default in it (`${NAME:-value}`), what the script sets itself, and what only a single-quoted text or a
+comment names, is not taken from there.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from airflow_kstream.clients.client_jars import hadoop_in, jar_versions
 from airflow_kstream.clients.client_process import run_client
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.clients.spark import local_environment
+from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
-from airflow_kstream.model.formats.shell_script import is_shell_script, shell_script
-from airflow_kstream.model.streams.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.deploy import SparkInstallation
+
+_FIRST_LINE = re.compile(r"#!\s*\S*(?:\s+(?:\S*/)?)?\S*sh\b")
+# Without these: an escaped character, a single-quoted text, a comment. A double-quoted text keeps its quotes.
+_SILENT = re.compile(r"""\\.|'[^']*'|(?:^|(?<=[\s;&|(]))\#[^\n]*|(?P<double>"(?:\\.|[^"\\])*")""", re.DOTALL)
+# By convention names of an environment are in capitals, and a script's own are not.
+_READ = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)(?!:?[-=+]|\w)|([A-Z][A-Z0-9_]*))")
+_SET = re.compile(r"(?<![\w.$/{-])([A-Za-z_]\w*)\+?=|\b(?:for|read(?:\s+-\w+)*)\s+([A-Za-z_]\w*)")
+_SOURCED = re.compile(r"(?:^|[;&|]|\bthen|\belse)[ \t]*(?:\.|source)[ \t]+([^\s;&|]+)", re.MULTILINE)
+# What a shell sets itself.
+_OF_THE_SHELL = re.compile(r"BASH\w*|FUNCNAME|HOSTNAME|HOSTTYPE|IFS|LINENO|MACHTYPE|OLDPWD|OSTYPE|PPID|PWD|RANDOM|UID")
+
+
+@dataclass(frozen=True)
+class ShellScript:
+    """The variables that a script reads and sets, and the words that name what it sources, as they stand there."""
+
+    reads: frozenset[str]
+    sets: frozenset[str]
+    sources: tuple[str, ...]
+
+
+def is_shell_script(text: str) -> bool:
+    return _FIRST_LINE.match(text) is not None
+
+
+def shell_script(text: str) -> ShellScript:
+    """Read a script of any shell of Bourne's family."""
+    said = _SILENT.sub(lambda match: match["double"] or " ", text)
+    reads = {name for match in _READ.finditer(said) if (name := match[1] or match[2])}
+    named = frozenset(name for name in reads if not _OF_THE_SHELL.fullmatch(name))
+    return ShellScript(named, frozenset(_assigned(said)), tuple(match[1] for match in _SOURCED.finditer(said)))
+
+
+def _assigned(said: str) -> Iterator[str]:
+    yield from (match[1] or match[2] for match in _SET.finditer(said))
+
+
+# What names the Hadoop client among jars, the first that is there.
+_HADOOP = ("hadoop-client-api", "hadoop-common", "hadoop-client")
+_JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar")
+
+
+def jar_versions(names: Iterable[str]) -> Mapping[str, str]:
+    """Return the version of each artifact by the names of jars: `httpclient-4.5.14.jar` is httpclient's 4.5.14.
+
+    The first of two jars of one artifact counts, as for a JVM whose class path this is.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        if match := _JAR.fullmatch(name):
+            found.setdefault(match["name"], match["version"])
+    return found
+
+
+def hadoop_in(versions: Mapping[str, str]) -> HadoopVersion | None:
+    """Return the version of Hadoop's client among jars; None if no jar's name tells it."""
+    found = next((versions[name] for name in _HADOOP if name in versions), None)
+    return HadoopVersion(found) if found else None
+
 
 # Spark's launcher puts this entry first on the class path, in place of what the client's defaults would have there, so
 # that the conf folder is the next one (AbstractCommandBuilder.buildClassPath). In cluster mode it leaves it out.

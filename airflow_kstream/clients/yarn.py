@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.server_conf import served_conf
 from airflow_kstream.clients.waiting import until
-from airflow_kstream.clients.yarn_failover import ActiveResourceManager
-from airflow_kstream.clients.yarn_server import ClusterInfo, NoSuchPage
+from airflow_kstream.clients.yarn_failover import ActiveResourceManager, ClusterInfo, NoSuchPage
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.queue import Queues

@@ -36,9 +36,9 @@ from airflow.sdk import DAG, Param, task
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import Family, is_made, leases_id
+from airflow_kstream.model.airflow_options import require_no_templates
 from airflow_kstream.model.forms import default_text, form_of
 from airflow_kstream.model.leases.requests import LeaseDeclaration, RecoveryRequest
-from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 

@@ -26,7 +26,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, get_parsing_context
 
 from airflow_kstream import settings
 from airflow_kstream.dags.control import control_dag
@@ -62,13 +62,12 @@ from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.names import called
+from airflow_kstream.model.streams.stream import EngineName
 from airflow_kstream.notifications.notifier import require_usable
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.declared_stream import declared
-from airflow_kstream.operators.moved_streams import shown_moved, variable_of
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
-from airflow_kstream.operators.streams import keeper_of
-from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, FlinkStreamOperator, SparkStreamOperator
+from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator, shown_moved, variable_of
 
 # The ids of a folder's other DAGs, which concern all of its streams.
 _OF_A_FOLDER = (undeclared_id, control_id, doctor_id, fleet_id, housekeeping_id)
@@ -106,7 +105,7 @@ def stream_dag(
     dag_id, about = stream_id(cluster_conn_id, name), f"Keeps the stream {called(name, fields.get('app_name'))} running"
     says = {"dag_display_name": f"{dag_id}: turn it on; {former}, which watched its stream, is gone"} if former else {}
     with declared_dag(cluster_conn_id, dag_id, about, schedule.ensure_every, options, doc_md=__doc__, **says) as dag:
-        keeper_of(fields, spark_conn_id)(
+        _keeper_of(fields, spark_conn_id)(
             task_id="keep",
             # As the file has them: to check and to write all defaults, too, took twice as long for a fleet.
             stream={name: value for name, value in fields.items() if name != "airflow"},
@@ -116,6 +115,13 @@ def stream_dag(
             retry_delay=schedule.retry_delay,
         )
     return dag
+
+
+def _keeper_of(fields: Mapping[str, Any], spark_conn_id: str | None) -> Callable[..., BaseOperator]:
+    """Return the operator for a declaration that was checked, without its arguments but the client's connection."""
+    if EngineName(fields.get("engine", EngineName.SPARK)) in SparkStreamOperator.engines:
+        return partial(SparkStreamOperator, conn_id=spark_conn_id)
+    return FlinkStreamOperator
 
 
 def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule: Schedule) -> DAG | None:

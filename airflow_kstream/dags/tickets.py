@@ -35,8 +35,8 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import Family, is_made, keytabs_id, tickets_id
 from airflow_kstream.hooks.kerberos import KerberosHook
+from airflow_kstream.model.airflow_options import require_no_templates
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration
-from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator

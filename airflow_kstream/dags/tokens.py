@@ -31,12 +31,11 @@ from airflow.sdk import DAG
 
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.dags.ids import Family, is_made, tokens_id
+from airflow_kstream.model.airflow_options import require_no_templates
 from airflow_kstream.model.declared import written
 from airflow_kstream.model.kerberos.declarations import TokenDeclaration
-from airflow_kstream.model.templates import require_no_templates
 from airflow_kstream.model.yaml_text import read_mapping
-from airflow_kstream.operators.fleet_look import NeedsAHandOperator
-from airflow_kstream.operators.token_look import TokenLookOperator
+from airflow_kstream.operators.fleet_look import NeedsAHandOperator, TokenLookOperator
 
 # An hour without the cluster is one run that waits, and is green afterwards.
 _RETRIES, _RETRY_DELAY = 12, timedelta(minutes=5)

@@ -11,8 +11,8 @@ from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.token_push import TokenPush
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 
 
 @dataclass

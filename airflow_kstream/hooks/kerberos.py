@@ -17,8 +17,13 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.ticket import Ticket
-from airflow_kstream.supervise.tickets.managed import ManagedTicket
-from airflow_kstream.supervise.tickets.selection import TicketSelection, declaration_of, select_one, selected
+from airflow_kstream.supervise.tickets.managed import (
+    ManagedTicket,
+    TicketSelection,
+    declaration_of,
+    select_one,
+    selected,
+)
 
 # The variables of this process that a child process needs; none is a credential.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "SPARK_HOME", "HADOOP_CONF_DIR")

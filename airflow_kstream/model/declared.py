@@ -23,9 +23,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import PERSISTED
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.secrets import MASK, is_secret
+from airflow_kstream.model.versioned import PERSISTED
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

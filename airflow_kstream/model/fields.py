@@ -12,18 +12,26 @@ from math import isfinite
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, GetJsonSchemaHandler, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationInfo,
+)
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import CacheKind, is_principal, split_cache_name
 from airflow_kstream.model.names import ID, LONGEST_APP_NAME, OF_AN_APP_NAME, OF_AN_ID, allowed_for, is_app_name, is_id
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.versioned import PERSISTED
 
 # The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
-# Set in pydantic's context: values that were accepted once are read even if they would be refused today.
-PERSISTED = "persisted"
 # How each class of a declaration is read: a field that it doesn't have is refused.
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 # A name, an IPv4 or an IPv6 address.
@@ -410,3 +418,19 @@ Pace = Annotated[Duration, must(_between(timedelta(milliseconds=100), timedelta(
 Age = Annotated[Duration, must(_between(timedelta(minutes=1), _LONGEST), "1m to 3660d")]
 # The interval at which Airflow starts something.
 Schedule = Annotated[Duration, must(_between(timedelta(seconds=10), timedelta(days=366)), "10s to 366d")]
+
+
+# No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
+_TEXT, _REFERENCE = "<text>", "<reference>"
+
+
+def _kind_of(value: object) -> str:
+    return _REFERENCE if isinstance(value, Mapping | SecretRef) else _TEXT
+
+
+# The value of a setting that a job gets: text, or a reference to a secret. The shape decides first which of the two it
+# is meant to be, so that an error is about one only.
+ConfValue = Annotated[
+    Annotated[Argument, Tag(_TEXT)] | Annotated[SecretRef, Tag(_REFERENCE)],
+    Discriminator(_kind_of),
+]

@@ -13,6 +13,9 @@ from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
 
+# Set in pydantic's context: values that were accepted once are read even if they would be refused today.
+PERSISTED = "persisted"
+
 
 @dataclass(frozen=True)
 class UnknownSpec:

@@ -32,25 +32,6 @@ _CONSTANTS |= {**dict.fromkeys(("true", "True", "TRUE"), True), **dict.fromkeys(
 # Integers that str() returns as they were written.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _TEXT_TAGS = {None, "!", "tag:yaml.org,2002:str"}
-# Keyed by the first bytes; UTF-32 before UTF-16, which begins like it.
-_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-
-
-def decoded(content: bytes) -> str:
-    """Decode UTF-8, with or without its mark. Raises InvalidInput: when it is anything else, or too long."""
-    if len(content) > MAX_BYTES:
-        raise InvalidInput(f"it has {len(content)} bytes; allowed are {MAX_BYTES}")
-    for mark, encoding in _MARKS.items():
-        if content.startswith(mark):
-            raise InvalidInput(f"it is {encoding}; allowed is UTF-8")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"line {line} has the byte 0x{content[error.start]:02x}; allowed is UTF-8") from None
-    if "\0" in text:
-        raise InvalidInput(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a NUL; allowed is text in UTF-8")
-    return text
 
 
 def read_mapping(text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-from airflow_kstream.model.runbook import link
+from airflow_kstream.model.streams.event import link
 
 # In the order in which somebody sets them up.
 NAMES = ("statsd_mapping.yml", "alerts.rules.yml", "alerts.test.yml", "dashboard.json")

@@ -13,9 +13,8 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.finding import DoctorReport, Finding, Severity, check_of
+from airflow_kstream.model.finding import Baseline, DoctorReport, Finding, Severity, check_of
 from airflow_kstream.model.streams.event import EventKind, ToldSubject, Trouble
 from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator

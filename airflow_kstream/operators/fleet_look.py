@@ -1,4 +1,4 @@
-"""Look at all streams of a cluster, and fail for those that need a hand."""
+"""Look at all streams of a cluster, or at the tokens that a declaration names, and fail for those that need a hand."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.model.streams.event import EventKind, ToldSubject
 from airflow_kstream.model.streams.plan import Refuse, Settled
 from airflow_kstream.model.streams.stream_state import Unlooked
@@ -28,6 +29,7 @@ from airflow_kstream.policy.events.attention import (
     maybe_unwatched,
     pending,
     pending_from_json,
+    token_hands,
     trouble_with_the_end,
     unwatched,
 )
@@ -38,6 +40,7 @@ from airflow_kstream.supervise.clusters.told import ToldNotes
 from airflow_kstream.supervise.streams.folder.registry import stream_names
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.tokens.expiry import watched_tokens
 from airflow_kstream.triggers.notifying import signs_of
 
 if TYPE_CHECKING:
@@ -187,3 +190,47 @@ def _require_seen(looks: Mapping[str, Look]) -> None:
     if len(unseen) * 2 > len(looks):
         why = unseen[-1].signs.why.removesuffix(" Retrying may help.")
         raise Unavailable(f"{len(unseen)} of {len(looks)} streams can't be seen: {why}")
+
+
+class TokenLookOperator(KstreamOperator):
+    """Look once at the tokens of applications that are not streams, and of credentials files, and return those that
+    nobody can renew for much longer.
+
+    An application's launch tokens are not visible from outside: their end is inferred from its start and from the
+    lifetime that the cluster gives to a token, and is never later than the real one. One that outlives it makes its own
+    tokens, and needs no hand. A file's tokens need one until the file is replaced. The result (XCom) has at most 100
+    entries, which NeedsAHandOperator takes.
+
+    What it does not do: it renews no token and stops no application. It sees the applications alone that the
+    connection's principal may view.
+
+    Example::
+
+        look = TokenLookOperator(task_id="look", cluster_conn_id="prod", declared={"users": ["etl"], "within": "1d"})
+
+    :param cluster_conn_id: the `kstream` connection.
+    :param declared: the fields of a `TokenDeclaration`.
+    """
+
+    template_fields = ("cluster_conn_id", "declared")
+
+    def __init__(self, *, cluster_conn_id: str, declared: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.declared = declared
+
+    def execute(self, context: Context) -> list[dict[str, str]]:
+        """Look, and return what somebody has to do. Raises Unavailable: when a server is away."""
+        with wrong_input_is_final():
+            declared = TokenDeclaration.from_mapping(self.declared)
+            with (
+                KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+                open_session(cluster, cluster.watcher) as session,
+            ):
+                seen = watched_tokens(session, declared)
+        needed = token_hands(seen.tokens, seen.unread, seen.now, declared.within)
+        self.log.info("%s tokens are watched; %s need a hand", len(seen.tokens) + len(seen.unread), len(needed))
+        for hand in needed:
+            self.log.warning("%s", hand.sentence)
+        metrics.cluster_gauge("tokens_in_need", float(len(needed)), self.cluster_conn_id)
+        return [hand.to_json() for hand in needed]

@@ -21,7 +21,7 @@ from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
-from airflow_kstream.supervise.tickets.selection import kept_tickets
+from airflow_kstream.supervise.tickets.managed import kept_tickets
 from airflow_kstream.views.pages.kept import KEYTAB, at, key_of
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from airflow_kstream.model.streams.declarations import (
     PolicyEdit,
     edited,
     mark_of,
+    read_policies,
 )
-from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.operators.declared_stream import declared
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.supervise.clusters.session import open_session

@@ -19,17 +19,18 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.orders.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.orders.desired import (
+    SpecOf,
     claimed_spec,
     hold,
     known_spec,
+    open_by_name,
     request_restart,
     set_desired,
     spec_of_any,
     start_from,
+    what_falls_into_the_freeze,
 )
-from airflow_kstream.supervise.streams.orders.freeze_warnings import what_falls_into_the_freeze
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 
 if TYPE_CHECKING:

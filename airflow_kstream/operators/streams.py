@@ -2,63 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from airflow.sdk import BaseOperator, XComArg
+from airflow.sdk import XComArg
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics
-from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.connection import AirflowSecrets, read_connection, spark_defaults_of
 from airflow_kstream.links.pages import PageLink
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
-from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.declared import written
 from airflow_kstream.model.errors import (
     Conflict,
-    InvalidInput,
     KstreamError,
-    NotFound,
     RestartAborted,
     StreamEnded,
     Unavailable,
 )
-from airflow_kstream.model.secrets import require_no_literals_in
-from airflow_kstream.model.streams.declarations import Policies, PolicyEdit, mark_of, policies_of
-from airflow_kstream.model.streams.generation import Life, StreamId
+from airflow_kstream.model.streams.generation import Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
-from airflow_kstream.model.streams.persisted_spec import read_policies
-from airflow_kstream.model.streams.plan import Phase, Report
+from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stall import Stall
-from airflow_kstream.model.streams.stream import EngineName, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, SparkDefaults
-from airflow_kstream.operators.declared_stream import apart, assets_of, name_in, refusal_of
-from airflow_kstream.operators.unending import UnendingOperator
+from airflow_kstream.operators.declared_stream import DeclaredStreamOperator
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.blocked import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.restart.reconcile import Mode
-from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.allowed import require_allowed
 from airflow_kstream.supervise.streams.look.other_streams import lives_of
 from airflow_kstream.supervise.streams.look.watch import Subject, Watch
-from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
-from airflow_kstream.supervise.streams.restart.dry_run import explained
+from airflow_kstream.supervise.streams.restart.dry_run import blocked_start, explained, planned
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.triggers.memory import Memory, SuccessorDoubt
 from airflow_kstream.triggers.streams import StreamTrigger
+from airflow_kstream.views.streams import errors_of, warnings_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -69,10 +56,9 @@ UNREACHED_PAUSE = 60.0
 _TESTED = "This was a test: it ends after the first look, and nobody watches the stream until its DAG runs in Airflow"
 
 
-class _StreamOperator(UnendingOperator):
-    """The keeper of one stream, whatever runs it. `engines` are those whose declarations it takes."""
+class _StreamOperator(DeclaredStreamOperator):
+    """The keeper of one stream, whatever runs it."""
 
-    engines: ClassVar[tuple[EngineName, ...]] = tuple(EngineName)
     template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
     template_fields_renderers = {"stream": "yaml", "submission": "bash"}  # noqa: RUF012  Airflow's own attribute
     operator_extra_links = (PageLink(), YarnApplicationLink(), YarnLogsLink())
@@ -88,56 +74,11 @@ class _StreamOperator(UnendingOperator):
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.stream, self.notify = apart(self._mapping_of(stream) if isinstance(stream, StreamSpec) else stream)
-        # Not only on the worker: Airflow stores parsed and rendered fields in its database.
-        require_no_literals_in(self.stream)
-        # A folder's files are checked where their DAGs are made, and a spec above.
-        self.refusal = "" if follows_edits or isinstance(stream, StreamSpec) else self._refused()
-        if self.max_active_tis_per_dag is None and name_in(self.stream):
-            # Without `max_active_runs=1`, each run would have another task that watches the same stream.
-            self.max_active_tis_per_dag = 1
-        # What pages show is kept with these assets, for as long as a DAG names them.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
-        self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]
-        self.cluster_conn_id = cluster_conn_id
-        self.follows_edits = follows_edits
+        super().__init__(stream=stream, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, **kwargs)
         self.only_plan = dry_run
         self.submission: str | None = None
         self._explained: ExplainedSubmission | None = None
-        self._edit: PolicyEdit | None = None
         self._recalled = NOWHERE
-
-    def _refused(self) -> str:
-        """Check a mapping, tell the DAG's author what is refused, and return that."""
-        named = self.stream.get("engine", EngineName.SPARK) if isinstance(self.stream, Mapping) else None
-        if why := refusal_of(self.stream, self.notify) or self._not_taken(named):
-            # Nothing else of it is kept: where a field has the wrong form, a secret in it is not recognized.
-            self.stream = {"name": name_in(self.stream)}
-            self.tell_author(f"the declaration is refused, so its stream is kept as it was last submitted: {why}")
-        return why
-
-    def _mapping_of(self, spec: StreamSpec) -> dict[str, Any]:
-        """Raises InvalidInput: when the declaration is wrong, or of an engine that this operator doesn't take."""
-        return self._require_taken(spec.checked()).to_mapping()
-
-    def _require_taken(self, spec: StreamSpec) -> StreamSpec:
-        if why := self._not_taken(spec.engine):
-            raise InvalidInput(why)
-        return spec
-
-    def _not_taken(self, engine: object) -> str:
-        """Return why a declaration with this engine's name is refused; empty if it isn't, or names no engine."""
-        if engine in self.engines or engine not in set(EngineName):
-            return ""
-        return f"engine is {engine}; allowed is {', '.join(self.engines)} in {type(self).__name__}"
-
-    @property
-    def page(self) -> dict[str, str]:
-        """Return what names the page of its stream; nothing where the declaration is wrong."""
-        with suppress(KstreamError):
-            return {"cluster": self.cluster_conn_id, "stream": self._spec().name}
-        return {}
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Start the stream or adopt its running generation, then watch it."""
@@ -156,13 +97,7 @@ class _StreamOperator(UnendingOperator):
             self.submission = str(plan)
             self.log.info("%s", self.submission)
             with open_session(cluster, identity_of(spec, cluster)) as session:
-                found = list(obstacles(StreamRun(session, spec, engine, AirflowSecrets())))
-        why = list(plan.blocked)
-        for error in found:
-            if isinstance(error, Unavailable):
-                self.log.warning("Not asked: %s", error)
-            elif not any(error.message in known for known in why):
-                why.append(error.without_advice)
+                why = blocked_start(plan, StreamRun(session, spec, engine, AirflowSecrets()), self.log.warning)
         if why:
             raise AirflowFailException(f"blocked: {'; '.join(why)}")
 
@@ -256,7 +191,7 @@ class _StreamOperator(UnendingOperator):
                 self.log.warning("%s: %s. %s", report.stream, report.why, _TESTED)
                 return report.to_json()
             pause = UNREACHED_PAUSE if mode is Mode.WATCH and not report.done else 0.0
-            self._watch(spec, Mode.WATCH, _known_after(report, memory), pause)
+            self._watch(spec, Mode.WATCH, memory.after(report), pause)
         if not report.job.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.job.application})"
             raise StreamEnded(f"{report.why}. {report.job.diagnostics}", tried=tried)
@@ -286,106 +221,21 @@ class _StreamOperator(UnendingOperator):
         ti.xcom_push("yarn_logs", report.job.logs_url)
         restarts = sum((done.submitted or 1) > 1 for done in report.done)
         metrics.count("restarts", restarts, self.cluster_conn_id, report.stream)
-        if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
-            self.log.error("%s: %s", report.stream, report.why)
-        told = report.declaration
-        if told.spec_doubt:
-            self.log.warning("%s: %s (on_change restarts nothing)", report.stream, told.spec_doubt)
-        if told.owner_doubt:
-            self.log.error("%s: nothing will follow its running generation: %s", report.stream, told.owner_doubt)
-        if told.failed_spec:
-            self.log.error("%s: %s", report.stream, told.failed_spec)
-        if report.freeze:
-            self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
-        for sentence in report.foretold:
+        for sentence in errors_of(report):
+            self.log.error("%s: %s", report.stream, sentence)
+        for sentence in warnings_of(report):
             self.log.warning("%s: %s", report.stream, sentence)
-        for field in told.spec_differences:
-            self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 
     @contextmanager
     def _reconciler(self) -> Iterator[Reconciler]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             known = self._known_on(cluster)
             engine = self._engine(known.spec)
-            self._explained = self._planned(cluster, known, engine)
+            self._explained = planned(cluster, known, engine)
             self.submission = str(self._explained)
             with open_session(cluster, known.identity(cluster)) as session:
                 run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
                 yield Reconciler(run, tell=self.log.info, patient=False)
-
-    def _planned(self, cluster: Cluster, known: KnownSpec, engine: Engine) -> ExplainedSubmission:
-        """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
-        if not known.submittable:
-            # Not even its client's version is looked up: a claim names no program that runs here.
-            return ExplainedSubmission((f"is not submitted: {known.doubt}",))
-        try:
-            return explained(cluster, known.spec, engine)
-        except KstreamError as error:
-            return ExplainedSubmission((), blocked=(f"can't be submitted from here: {error.without_advice}",))
-
-    def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
-        """Return the policies that hold for the watcher instead of the claim's, as plain data."""
-        given = self._given(spec)
-        return None if given is None else {name: written(policy) for name, policy in given.items()}
-
-    def _given(self, spec: StreamSpec) -> Policies | None:
-        """Return the policies that this task knows by itself."""
-        return None if self.refusal else policies_of(spec)
-
-    def _edited(self, spec: StreamSpec) -> StreamSpec:
-        """Return the spec with the policies that the watcher judged by, where this task's declaration is older."""
-        given = self._given(spec)
-        if self._edit is None or not self._edit.replaces(None if given is None else mark_of(given)):
-            return spec
-        return replace(spec, **read_policies(self._edit.policies))
-
-    def _known_on(self, cluster: Cluster) -> KnownSpec:
-        """Return what is to run on this cluster: the declaration or, if it is refused, what was submitted."""
-        spec = self._spec()
-        if self.refusal:
-            try:
-                return self._claimed(cluster, spec.name)
-            except (NotFound, InvalidInput) as error:
-                raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error
-        try:
-            require_submittable(spec, cluster)
-            self._require_allowed(spec, cluster)
-        except InvalidInput as refusal:
-            try:
-                claimed = self._claimed(cluster, spec.name)
-            except (NotFound, InvalidInput):
-                raise refusal from None
-            self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", spec.name, refusal)
-            return claimed
-        return KnownSpec(spec, submittable=True)
-
-    def _require_allowed(self, spec: StreamSpec, cluster: Cluster) -> None:
-        """Check that the connection allows what the declaration uses. HDFS is asked only about what it does not."""
-        try:
-            require_allowed(spec, cluster)
-        except InvalidInput:
-            with open_session(cluster, cluster.watcher) as session:
-                require_allowed(spec, cluster, newest_claim_of(session, StreamId(spec.name, cluster.state_dir)))
-
-    def _claimed(self, cluster: Cluster, name: str) -> KnownSpec:
-        """Return what the newest claim tells. Raises as `claimed_spec`."""
-        with open_session(cluster, cluster.watcher) as session:
-            known = claimed_spec(session, StreamId(name, cluster.state_dir))
-        if not known.submittable:
-            self.log.error("%s is watched, and nothing of it is submitted: %s", name, known.doubt)
-        return replace(known, spec=self._edited(known.spec))
-
-    def _spec(self) -> StreamSpec:
-        if self.refusal:
-            if name := name_in(self.stream):
-                # All that is known of it without a look at the cluster.
-                return StreamSpec(name, TicketCredentials(), application="", checkpoints=())
-            raise InvalidInput(self.refusal)
-        if isinstance(self.stream, str):
-            return self._edited(self._require_taken(StreamSpec.from_yaml(self.stream)))
-        if isinstance(self.stream, Mapping):
-            return self._edited(self._require_taken(StreamSpec.from_mapping({**self.stream, **self.notify})))
-        raise InvalidInput(f"stream is {type(self.stream).__name__}; allowed is a mapping of fields, or text in YAML")
 
     def _engine(self, spec: StreamSpec) -> Engine:
         return engine_of(spec)
@@ -504,36 +354,38 @@ class FlinkStreamOperator(_StreamOperator):
     """
 
     engines = (EngineName.FLINK,)
+    implied: ClassVar[Mapping[str, str]] = {"engine": EngineName.FLINK.value}
 
-    def __init__(
-        self,
-        *,
-        stream: StreamSpec | Mapping[str, Any] | XComArg | str,
-        cluster_conn_id: str,
-        follows_edits: bool = False,
-        dry_run: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        named = {"engine": EngineName.FLINK.value, **stream} if isinstance(stream, Mapping) else stream
-        super().__init__(
-            stream=named, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, dry_run=dry_run, **kwargs
+
+class ClaimedStreamOperator(SparkStreamOperator):
+    """Keep a stream as it was last submitted, because its present declaration is refused.
+
+    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the declaration that the newest
+    claim names, as a supervisor kept it, with the policies of the last declaration that was not refused, if they were
+    edited since. Each run's log begins with the refusal. It never submits what was not submitted before: the task of a
+    stream without a claim fails with the refusal. Where no supervisor kept the declaration, the stream is watched and
+    can be stopped, and what is due otherwise is blocked until a declaration is accepted again.
+
+    Example::
+
+        ClaimedStreamOperator(
+            task_id="keep", name="orders", refusal="orders.yaml: it is not YAML", cluster_conn_id="prod"
         )
 
+    :param name: the stream's name.
+    :param refusal: what is wrong with the declaration.
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param conn_id: the `spark` connection, as of SparkStreamOperator.
+    """
 
-def keeper_of(fields: Mapping[str, Any], spark_conn_id: str | None) -> Callable[..., BaseOperator]:
-    """Return the operator for a declaration that was checked, without its arguments but the client's connection."""
-    engine = EngineName(fields.get("engine", EngineName.SPARK))
-    return (
-        partial(SparkStreamOperator, conn_id=spark_conn_id)
-        if engine in SparkStreamOperator.engines
-        else FlinkStreamOperator
-    )
+    # A refused declaration doesn't tell what runs.
+    engines = tuple(EngineName)
 
+    def __init__(self, *, name: str, refusal: str, **kwargs: Any) -> None:
+        super().__init__(stream={"name": name}, **kwargs)
+        self.name = name
+        self.refusal = refusal
 
-def _known_after(report: Report, memory: Memory) -> Memory:
-    """Return what the trigger is to know: this task saw the stream, which does not make the watcher see it."""
-    lives = report.phase in {Phase.RUNNING, Phase.STARTING}
-    plan = report.horizon.plan if report.horizon and lives else None
-    stopped = report.phase is Phase.STOPPED
-    known = replace(memory, plan=plan, stopped=stopped, blocked=None, foretold=report.foretold)
-    return replace(known, successor=SuccessorDoubt(report.declaration.owner_doubt))
+    def _refused(self) -> str:
+        # Its DAG is made of the refusal, and tells it.
+        return ""

@@ -19,8 +19,8 @@ from airflow_kstream.model.kerberos.declarations import TicketDeclaration
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
+from airflow_kstream.supervise.tickets.managed import TicketSelection, selected
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
-from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 from airflow_kstream.views.pages.kept import TICKET, at, key_of
 from airflow_kstream.views.tickets import UNCOUNTED, failure_count
 

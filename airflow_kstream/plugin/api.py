@@ -25,23 +25,21 @@ from fastapi.staticfiles import StaticFiles
 
 from airflow_kstream import settings
 from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
-from airflow_kstream.model.runbook import link
-from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.event import EventKind, link
 from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
 from airflow_kstream.policy.states.due import late_after
-from airflow_kstream.states.capacity import triggerers_load
 from airflow_kstream.states.reading import (
     StoredState,
     number_of_streams,
     stored_clusters,
     stored_of,
     stored_states,
+    triggerers_load,
 )
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import fleet_rows
-from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, shown
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, keytabs_of, shown, tickets_of
 from airflow_kstream.views.pages.stream import stream_page
-from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.streams.declarations import policies_of
 from airflow_kstream.model.streams.progress import ProgressCondition
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.spark.rate_limits import limited
+from airflow_kstream.policy.streams.spark.spark_needs import limited
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.look.progress import ProgressWatch

@@ -12,7 +12,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, check
-from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
+from airflow_kstream.supervise.tickets.managed import TicketSelection, selected
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
 

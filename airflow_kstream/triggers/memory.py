@@ -22,6 +22,7 @@ from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
+from airflow_kstream.model.streams.plan import Phase, Report
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.states.due import Kind, Subject
@@ -138,6 +139,18 @@ class Memory:
         """Return whether the task may be woken to examine this batch now."""
         examined, again_at = self.stalls.examined, self.stalls.examine_at
         return examined is None or not examined.is_same(stall) or again_at is None or now >= again_at
+
+    def after(self, report: Report) -> Memory:
+        """Return what the trigger is to know after a task's look, which does not make the watcher see the stream."""
+        lives = report.phase in {Phase.RUNNING, Phase.STARTING}
+        known = replace(
+            self,
+            plan=report.horizon.plan if report.horizon and lives else None,
+            stopped=report.phase is Phase.STOPPED,
+            blocked=None,
+            foretold=report.foretold,
+        )
+        return replace(known, successor=SuccessorDoubt(report.declaration.owner_doubt))
 
     def failed(self, words: str, now: datetime) -> Memory:
         """Return what is known after a look that failed in these words."""

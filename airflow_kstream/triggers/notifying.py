@@ -14,8 +14,8 @@ from typing import Any, Self
 from airflow_kstream import settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.declarations import read_policies
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
-from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled
 from airflow_kstream.notifications.bounds import within_at_once
 from airflow_kstream.notifications.ledgers import Rows, Subject

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.names import called
-from airflow_kstream.model.streams.plan import Obstacle, Phase, Settled
+from airflow_kstream.model.streams.plan import Obstacle, Phase, Report, Settled
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.supervise.streams.folder.run import named
@@ -161,6 +161,27 @@ def _counted(verdict: Verdict) -> str:
     if remaining < timedelta():
         return f"{format_duration(-remaining)} ago{end}"
     return f"in {format_duration(remaining)}{end}"
+
+
+def errors_of(report: Report) -> Iterator[str]:
+    """Return what a person has to hear of a reconcile: an end, or what keeps the next generation from following."""
+    if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
+        yield report.why
+    if report.declaration.owner_doubt:
+        yield f"nothing will follow its running generation: {report.declaration.owner_doubt}"
+    if report.declaration.failed_spec:
+        yield report.declaration.failed_spec
+
+
+def warnings_of(report: Report) -> Iterator[str]:
+    """Return what else a reconcile found, and did nothing about."""
+    if report.declaration.spec_doubt:
+        yield f"{report.declaration.spec_doubt} (on_change restarts nothing)"
+    if report.freeze:
+        yield f"the cluster is {report.freeze}"
+    yield from report.foretold
+    for field in report.declaration.spec_differences:
+        yield f"the declared {field} differs from what runs (on_change: report)"
 
 
 def evidence_lines(found: Evidence) -> Iterator[str]:

@@ -13,7 +13,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
-from airflow_kstream.policy.tickets.renewal import TicketState
+from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, TicketStatus
 from airflow_kstream.views.doctor import STYLES

@@ -10,8 +10,16 @@ from rich.text import Text
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.kerberos.credentials_file import SecretKey
-from airflow_kstream.model.kerberos.token_history import TokenEvent, TokenEventKind, TokenHistory
-from airflow_kstream.model.kerberos.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
+from airflow_kstream.model.kerberos.tokens import (
+    AttemptToken,
+    DelegationToken,
+    Identifier,
+    KafkaToken,
+    Token,
+    TokenEvent,
+    TokenEventKind,
+    TokenHistory,
+)
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.supervise.tokens.files import CheckedFile
 from airflow_kstream.supervise.tokens.launch import LaunchTokens

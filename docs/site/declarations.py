@@ -13,8 +13,8 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from airflow_kstream.model.clusters.allow import Allow
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.declaration_kinds import STREAMS
+from airflow_kstream.model.finding import Baseline
 from airflow_kstream.model.forms import Said
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration

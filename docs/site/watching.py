@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from airflow_kstream.metrics import METRICS
-from airflow_kstream.model.runbook import anchor
-from airflow_kstream.model.streams.event import WORDS
+from airflow_kstream.model.streams.event import WORDS, anchor
 from airflow_kstream.monitoring import text_of
 from airflow_kstream.policy.events.signs import OF_A_STREAM
 from docs.site.markdown import cell, page, table, word

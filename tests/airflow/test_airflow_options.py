@@ -19,7 +19,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow_kstream.model.airflow_options import AirflowOptions, NotifyPolicy
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint
+from airflow_kstream.model.streams.declarations import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim

@@ -15,8 +15,7 @@ from airflow.serialization.definitions.assets import SerializedAsset
 from airflow.serialization.serialized_objects import DagSerialization, LazyDeserializedDAG
 
 from airflow_kstream.assets import asset_uri, cluster_asset, stream_asset
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
-from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.triggers.events import StreamEventTrigger
 from tests.airflow.declarations import Declarations
 from tests.simulated.fleet import Fleet

@@ -23,8 +23,7 @@ from airflow_kstream.model.streams.stream import OnChange
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.notifications import bounds
 from airflow_kstream.notifications.tasks import tell_from_task
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
-from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.triggers.notifying import Teller
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations

@@ -21,7 +21,7 @@ from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import Rounds, StreamState, TaskIds
 from airflow_kstream.policy.states.due import Kind, unlooked
-from airflow_kstream.states.capacity import TriggerersLoad, triggerers_load
+from airflow_kstream.states.reading import TriggerersLoad, triggerers_load
 from tests.airflow import notifiers
 from tests.airflow.test_fleet_look import Runs
 from tests.simulated.fleet import CONNECTION, Fleet

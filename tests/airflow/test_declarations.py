@@ -15,8 +15,7 @@ from airflow_kstream.dags.factory import dags_of_folder
 from airflow_kstream.dags.ids import Family, stream_id
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
-from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from tests.airflow.declarations import Declarations
 

@@ -15,8 +15,8 @@ import pytest
 
 from airflow_kstream.get_provider_info import get_provider_info
 from airflow_kstream.metrics import METRICS
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.finding import Baseline
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration, TokenDeclaration
 from airflow_kstream.model.leases.requests import LeaseDeclaration
 from airflow_kstream.model.logs.signature import signatures_in

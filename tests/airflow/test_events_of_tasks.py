@@ -25,7 +25,7 @@ from airflow_kstream.notifications.outbox import in_time
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
-from airflow_kstream.policy.tickets.renewal import TicketState
+from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey

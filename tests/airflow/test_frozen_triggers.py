@@ -28,9 +28,8 @@ from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
-from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.policy.streams.restart.blocked import BlockedRestart
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.sensors.awaiting import AwaitingSensor

@@ -23,10 +23,10 @@ from airflow_kstream.model.streams.declarations import (
     KeptKind,
     KeptPolicies,
     edited,
+    read_policies,
     written_policies,
 )
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall, RestartPolicy, WatchPolicy
 from airflow_kstream.supervise.streams.orders.desired import set_desired

@@ -24,7 +24,14 @@ EXAMPLES = Path(next(iter(example_dags.__path__)))
 PUBLIC = {name: getattr(airflow_kstream, name) for name in dir(airflow_kstream) if not name.startswith("_")}
 # Of the shipped DAGs, and what others derive from.
 INTERNAL = {
-    *("KstreamOperator", "TellingOperator", "AwaitingSensor", "UnendingOperator", "DeclaredCallback"),
+    *(
+        "KstreamOperator",
+        "TellingOperator",
+        "AwaitingSensor",
+        "UnendingOperator",
+        "DeclaredStreamOperator",
+        "DeclaredCallback",
+    ),
     *("ClaimedStreamOperator", "VanishedStreamsOperator", "PolicyEditsOperator"),
     *("FleetLookOperator", "NeedsAHandOperator", "TokenLookOperator"),
 }

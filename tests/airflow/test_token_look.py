@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.operators.token_look import TokenLookOperator
+from airflow_kstream.operators.fleet_look import TokenLookOperator
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.airflow.declarations import Declarations

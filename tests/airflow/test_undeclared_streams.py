@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.operators.stream_control import Action
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.streams.orders.desired import set_desired

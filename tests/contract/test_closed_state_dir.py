@@ -19,8 +19,8 @@ from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind,
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.clusters.state_dir_rights import AclEntry
 from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import ProxyUserCredentials
 from airflow_kstream.policy.state_dir import openness
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -16,11 +16,11 @@ from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.leases.lease import Attribution
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
-from airflow_kstream.supervise.clusters.own_folder import own_folder, passed_over
+from airflow_kstream.supervise.clusters.state_dir import own_folder, passed_over
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles

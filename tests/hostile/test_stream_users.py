@@ -17,9 +17,9 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.model.streams.contract import accepted_marker, claim_file, ended_file
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Missing, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode

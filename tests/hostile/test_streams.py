@@ -26,10 +26,10 @@ from airflow_kstream.model.streams.contract import (
     stop_marker,
     stopped_marker,
 )
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import ClaimStart, DesiredState, FailedSpec, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec
 from airflow_kstream.policy.streams.restart.reconcile import Mode

@@ -14,12 +14,11 @@ from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import FindingKind
-from airflow_kstream.policy.tickets.renewal import TicketState
+from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
-from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket, kept_tickets
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all, ticket_status
-from airflow_kstream.supervise.tickets.selection import kept_tickets
 from tests.kdc.logins import brief, cluster, login
 from tests.live.realms import silent_realm, without_kdc
 from tests.live.streams import await_that

@@ -13,7 +13,7 @@ from airflow_kstream.clients.kerberos.keytabs import ask_kdc, read
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding, LoginResult
-from airflow_kstream.policy.tickets.keytabs import keytab_findings
+from airflow_kstream.policy.tickets import keytab_findings
 from tests.live.realms import shifted, without_kdc
 
 AES128 = "aes128-cts-hmac-sha1-96"

@@ -17,7 +17,7 @@ import krb5
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.kerberos import ccache, tickets
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Unavailable
@@ -45,7 +45,9 @@ def not_renewable(identity: Identity, cache: Path) -> None:
     options = krb5.get_init_creds_opt_alloc(context)
     krb5.get_init_creds_opt_set_renew_life(options, 0)
     keys = krb5.kt_resolve(context, f"FILE:{identity.keytab}".encode())
-    ccache.store(context, f"FILE:{cache}", owner, iter([krb5.get_init_creds_keytab(context, owner, options, keys)]))
+    tickets.write_cache(
+        context, f"FILE:{cache}", owner, iter([krb5.get_init_creds_keytab(context, owner, options, keys)])
+    )
 
 
 def test_a_ticket_has_the_requested_lifetime_and_flags(edge: Identity, cache: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_login_with_a_rotated_keytab_explains_what_most_likely_happened(kdc: K
 _WRITER = """
 import sys
 from pathlib import Path
-from airflow_kstream.clients.kerberos import ccache, tickets
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.kerberos.identity import Identity
 for _ in range(20):
     tickets.acquire(Identity(sys.argv[1], keytab=sys.argv[2]), Path(sys.argv[3]))
@@ -138,7 +140,7 @@ def test_what_killed_processes_left_is_swept_and_what_others_write_now_is_not(ed
 _WITHOUT_ROOM = """
 import resource, sys
 from pathlib import Path
-from airflow_kstream.clients.kerberos import ccache, tickets
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))

@@ -24,7 +24,7 @@ from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamCredentials
 from airflow_kstream.model.streams.submission import Setting, Submission, SubmissionOrder, from_kstream
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import cancel_at
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine

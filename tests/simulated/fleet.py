@@ -33,23 +33,20 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, tasks
 from airflow_kstream.operators import (
     cluster_doctor,
+    declared_stream,
     fleet_look,
     housekeeping,
-    moved_streams,
     policy_edits,
     stream_control,
-    token_look,
     vanished_streams,
 )
 from airflow_kstream.operators import streams as operators
-from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
-from airflow_kstream.operators.fleet_look import FleetLookOperator
+from airflow_kstream.operators.fleet_look import FleetLookOperator, TokenLookOperator
 from airflow_kstream.operators.housekeeping import HousekeepingOperator
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
-from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.operators.token_look import TokenLookOperator
+from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.sensors import progress as progress_sensor
 from airflow_kstream.states import recorder
@@ -62,7 +59,7 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.progress import ProgressWatch
 from airflow_kstream.supervise.streams.look.watch import Watch
-from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
+from airflow_kstream.supervise.streams.orders import desired
 from airflow_kstream.supervise.streams.restart import undeclared
 from airflow_kstream.supervise.tokens import expiry
 from airflow_kstream.triggers import notes, notifying, progress
@@ -194,7 +191,7 @@ class Fleet:
 
     def _parts(self) -> Iterator[tuple[Any, str, Any]]:
         """Yield what is simulated: the module or class, the name in it, and what stands for it."""
-        workers = operators, vanished_streams, policy_edits, stream_control, fleet_look, housekeeping, token_look
+        workers = operators, declared_stream, vanished_streams, policy_edits, stream_control, fleet_look, housekeeping
         clock = self._host_clock()
         yield tickets, "acquire", lambda identity, cache: timedelta(hours=10)
         yield time, "sleep", self.clock.sleep
@@ -206,16 +203,16 @@ class Fleet:
         yield ledgers, "put", self._write_store
         yield tasks, "get", lambda uri, key: self.store.get((uri, key))
         yield tasks, "put", self._write_as_task
-        yield moved_streams, "is_watched", lambda dag: dag in self.on
-        yield moved_streams, "Variable", self._variables()
+        yield vanished_streams, "is_watched", lambda dag: dag in self.on
+        yield vanished_streams, "Variable", self._variables()
         yield fleet_look, "is_deferred", lambda by: by.dag not in self.not_deferred
         yield outbox, "in_thread", self._notifiers_thread
         yield from ((module, "open_session", self._triggerers_session) for module in (polling, notes, progress))
         yield from (
             (module, "open_session", self.workers_session)
-            for module in (*workers, cluster_doctor, acting, tasks, undeclared, progress_sensor)
+            for module in (*workers, cluster_doctor, desired, tasks, undeclared, progress_sensor)
         )
-        for module in (polling, operators, undeclared, freeze_warnings, fleet_look):
+        for module in (polling, operators, undeclared, desired, fleet_look):
             yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
         for module in (progress, progress_sensor):
             yield (

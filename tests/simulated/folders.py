@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name, order_name
 from airflow_kstream.model.streams.contract import claim_file, ended_file, fence_name
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Desired, DesiredState
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.housekeeping import FolderFacts, RetentionCounts
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -14,7 +14,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder import declared_copies
 from airflow_kstream.supervise.streams.look import status
 from airflow_kstream.supervise.streams.look.watch import Watch
-from airflow_kstream.supervise.streams.orders import acting, freeze_warnings
+from airflow_kstream.supervise.streams.orders import desired
 from tests.simulated.life import Life
 from tests.simulated.tenants import Tenant
 
@@ -29,9 +29,9 @@ def served(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
         same = (identity.principal, identity.do_as) == (logged_in.principal, logged_in.do_as)
         yield life.run.session if same else Tenant(life).session(identity)
 
-    for module in (acting, declared_copies, state, stream_freeze, stream_status, streams):
+    for module in (desired, declared_copies, state, stream_freeze, stream_status, streams):
         # A command is given words alone, and a run the stream's own session: it opens another one itself.
         monkeypatch.setattr(module, "open_session", open_session)
-    for module in (freeze_warnings, status):
+    for module in (desired, status):
         # Declarations name no engine, and Spark's is the only one that is shipped.
-        monkeypatch.setattr(module, "Watch", lambda session, **_: Watch(session, lambda spec: life.engine))
+        monkeypatch.setattr(module, "Watch", lambda session, *_, **__: Watch(session, lambda spec: life.engine))

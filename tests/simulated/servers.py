@@ -18,7 +18,7 @@ from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, MOST_ROWS
 from airflow_kstream.clients.hdfs.webhdfs import Contents, FileStatus, Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
-from airflow_kstream.clients.yarn_server import ClusterInfo
+from airflow_kstream.clients.yarn_failover import ClusterInfo
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.queue import Queue, Queues, Size

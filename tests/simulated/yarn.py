@@ -15,12 +15,12 @@ from airflow_kstream.model.clusters.application import (
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import fence_name, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.streams.generation import Claim, ClaimCredentials, Desired, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.looks import Looks
 from airflow_kstream.model.streams.observation import DriverLook, FolderLook, Observation
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Note, Step, Stop, Submit
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.restart.looks import further, signs

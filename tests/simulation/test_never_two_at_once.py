@@ -19,7 +19,8 @@ from airflow_kstream.model.streams.contract import stop_marker
 from airflow_kstream.model.streams.freeze import Freeze
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Kill, Phase, Settled, Step, Stop, Submit
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.folder.memory import SignMemory
 from tests.examples import examples
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn

@@ -31,14 +31,17 @@ class Reader:
 
 
 READERS = (
-    Reader("supervise/clusters/state_dir.py", 2, "StateListing: its readers judge the owner of each entry"),
+    Reader(
+        "supervise/clusters/state_dir.py",
+        3,
+        "its readers judge the owner of each entry; a folder that has our name counts only if it is our own",
+    ),
     Reader(
         "supervise/clusters/orders.py", 2, "Orders: the owner of each order decides; old ones of our own are deleted"
     ),
     Reader("supervise/clusters/copies.py", 1, "Copies: only those that a supervisor owns"),
     Reader("supervise/clusters/declarations.py", 1, "Declarations: only files that a supervisor owns"),
     Reader("supervise/clusters/told.py", 1, "ToldNotes: only those of our own user"),
-    Reader("supervise/clusters/own_folder.py", 1, "whose folder has our name; it counts only if it is our own"),
     Reader("supervise/leases/own_files.py", 1, "OwnFiles: only those that our own user owns"),
     Reader(
         "supervise/streams/folder/authored_folder.py",
@@ -51,7 +54,7 @@ READERS = (
     ),
     Reader("supervise/streams/folder/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
     Reader(
-        "supervise/streams/pulse/kept_evidence.py",
+        "supervise/streams/pulse/evidence.py",
         1,
         "old evidence, to be deleted from the stream user's private folder",
     ),

@@ -24,8 +24,7 @@ from airflow_kstream.clients.local.credential_files import MAX_BYTES
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveServer
 from airflow_kstream.clients.rpc.sasl import Protection, protections
-from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, USUAL
-from airflow_kstream.clients.whole_answer import limit_whole_answers
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, USUAL, limit_whole_answers
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Message, encode

@@ -19,8 +19,7 @@ from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, Listing, 
 from airflow_kstream.clients.http import http_errors, hushed, kerberos_session, server_date
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.rpc.java_exceptions import error_of
-from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
-from airflow_kstream.clients.whole_answer import limit_all_answers
+from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS, limit_all_answers
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.hdfs_path import file_time, plain_path
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable

@@ -1,4 +1,7 @@
-"""Private ticket caches: acquired completely or not at all, renewed, and inspected."""
+"""Private ticket caches: acquired completely or not at all, renewed, and inspected.
+
+Ticket caches of libkrb5 as values and back. Krb5Error passes through unchanged.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,100 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache as remembered
 from pathlib import Path
+from threading import local
 
-from airflow_kstream.clients.kerberos import ccache
 from airflow_kstream.clients.kerberos.krb5_errors import TICKET_EXPIRED, error_number, kerberos_error
 from airflow_kstream.clients.lazy import krb5
-from airflow_kstream.clients.local.atomic import replacing
-from airflow_kstream.clients.local.private import write_private
+from airflow_kstream.clients.local.private import replacing, write_private
 from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.formats.ticket import ticket_key
 from airflow_kstream.model.kerberos.identity import CacheKind, Identity, split_cache_name
 from airflow_kstream.model.kerberos.ticket import Ticket, TicketCache
+
+# A cache's own settings look like tickets of this realm.
+_SETTINGS = b"X-CACHECONF:"
+_OF_THIS_THREAD = local()
+
+
+def read_cache(name: str) -> TicketCache:
+    """Read a cache. Raises CredentialError: when one of its tickets is malformed."""
+    context = _context_to_read_with()
+    cache = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
+    # Without a principal there is no cache; this call raises the reason.
+    owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, cache)))
+    return TicketCache(name, owner, tuple(_ticket(context, ticket) for ticket in _tickets(cache)))
+
+
+def _context_to_read_with() -> krb5.Context:
+    """Return the thread's context: making one reads krb5.conf and costs more than reading a cache.
+
+    Use it only for reading. A login leaves the KDC's clock in its context, which must not affect other realms.
+    """
+    if not hasattr(_OF_THIS_THREAD, "context"):
+        _OF_THIS_THREAD.context = krb5.init_context()
+    context: krb5.Context = _OF_THIS_THREAD.context
+    return context
+
+
+def write_cache(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iterator[krb5.Creds]) -> None:
+    """Write the cache in place, with these tickets and nothing else."""
+    cache = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
+    krb5.cc_initialize(context, cache, owner)
+    for ticket in tickets:
+        krb5.cc_store_cred(context, cache, ticket)
+
+
+def copy_cache(context: krb5.Context, source: str, target: str) -> None:
+    """Copy all of the source, including its settings; libkrb5's lock guards against writers in place."""
+    cache = krb5.cc_resolve(context, source.encode(errors="surrogateescape"))
+    write_cache(context, target, krb5.cc_get_principal(context, cache), iter(cache))
+
+
+def _tickets(cache: krb5.CCache) -> Iterator[krb5.Creds]:
+    return (ticket for ticket in cache if ticket.server.realm != _SETTINGS)
+
+
+def _ticket(context: krb5.Context, credential: krb5.Creds) -> Ticket:
+    times, sealed = credential.times, ticket_key(credential.ticket)
+    flags = _flags(int(credential.ticket_flags))
+    return Ticket(
+        client=_text(krb5.unparse_name_flags(context, credential.client)),
+        server=_text(krb5.unparse_name_flags(context, credential.server)),
+        # A ticket without a start time is valid from its issue.
+        start=_moment(times.starttime or times.authtime),
+        expiry=_moment(times.endtime),
+        renew_until=_moment(times.renew_till) if "renewable" in flags else None,
+        flags=flags,
+        enctype=_enctype(sealed.enctype),
+        kvno=sealed.kvno,
+    )
+
+
+def _moment(seconds: int) -> datetime:
+    # libkrb5 counts seconds in 32 unsigned bits, up to the year 2106.
+    return datetime.fromtimestamp(seconds & 0xFFFFFFFF, UTC)
+
+
+@remembered
+def _flags(bits: int) -> frozenset[str]:
+    # Only those that have a name: a damaged cache contains others.
+    return frozenset((flag.name or "").replace("_", "-") for flag in krb5.TicketFlags if flag & bits)
+
+
+@remembered
+def _enctype(number: int) -> str:
+    try:
+        return krb5.enctype_to_name(number)
+    except (ValueError, OverflowError, krb5.Krb5Error):
+        return f"enctype {number}"
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
+
 
 _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096
@@ -94,7 +180,7 @@ def inspect(name: str) -> TicketCache:
         # libkrb5 would create the folder.
         raise CredentialError("there is no such folder", tried=tried)
     try:
-        return ccache.read_cache(f"{kind}:{rest}")
+        return read_cache(f"{kind}:{rest}")
     except krb5.Krb5Error as error:
         raise kerberos_error(error, tried=tried) from error
     except CredentialError as error:
@@ -195,7 +281,7 @@ def _login(principal: str, keytab: Path, cache: Path) -> None:
     keys = krb5.kt_resolve(context, b"FILE:" + os.fsencode(keytab))
     ticket = krb5.get_init_creds_keytab(context, client, krb5.get_init_creds_opt_alloc(context), keys)
     with _written(cache):
-        ccache.store(context, f"FILE:{cache}", client, iter([ticket]))
+        write_cache(context, f"FILE:{cache}", client, iter([ticket]))
 
 
 def _renew_into(fresh: Path, cache: Path, principal: str) -> None:
@@ -203,14 +289,14 @@ def _renew_into(fresh: Path, cache: Path, principal: str) -> None:
     owner = krb5.parse_name_flags(context, principal.encode())
     renewed = krb5.get_renewed_creds(context, owner, krb5.cc_resolve(context, b"FILE:" + os.fsencode(cache)))
     with _written(fresh):
-        ccache.store(context, f"FILE:{fresh}", owner, iter([renewed]))
+        write_cache(context, f"FILE:{fresh}", owner, iter([renewed]))
 
 
 def _copy(source: str, cache: Path) -> None:
     kind, rest = split_cache_name(source)
     inspect(source)
     with _written(cache):
-        ccache.copy(krb5.init_context(), f"{kind}:{rest}", f"FILE:{cache}")
+        copy_cache(krb5.init_context(), f"{kind}:{rest}", f"FILE:{cache}")
 
 
 @contextmanager

@@ -10,7 +10,11 @@ import stat
 from pathlib import Path
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.yaml_text import MAX_BYTES, decoded
+
+# As long as a declaration may be.
+MAX_BYTES = 1024 * 1024
+# Keyed by the first bytes; UTF-32 before UTF-16, which begins like it.
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 def read_regular(path: Path, largest: int) -> tuple[bytes, os.stat_result]:
@@ -31,6 +35,23 @@ def read_text(path: Path) -> str:
         raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
     except InvalidInput as error:
         raise InvalidInput(error.message if str(path) in error.message else f"{path}: {error.message}") from None
+
+
+def decoded(content: bytes) -> str:
+    """Decode UTF-8, with or without its mark. Raises InvalidInput: when it is anything else, or too long."""
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"it has {len(content)} bytes; allowed are {MAX_BYTES}")
+    for mark, encoding in _MARKS.items():
+        if content.startswith(mark):
+            raise InvalidInput(f"it is {encoding}; allowed is UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"line {line} has the byte 0x{content[error.start]:02x}; allowed is UTF-8") from None
+    if "\0" in text:
+        raise InvalidInput(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a NUL; allowed is text in UTF-8")
+    return text
 
 
 def require_readable(path: Path) -> None:

@@ -4,6 +4,12 @@ A trouble is what is seen now; an event is what was told of it. A ledger keeps w
 of its own: it is stored outside of the process, so that neither a restart nor an upgrade tells anything twice.
 
 A note of what was told of a subject: a small file of a state_dir, which outlives Airflow and its database.
+
+Where docs/runbook.md has the way out of an event or an alert: each has a heading of its own there.
+
+    heading("checkpoint_changed") == heading("KstreamCheckpointChanged") == "Checkpoint changed"
+
+An alert and the event that it is made of share one.
 """
 
 from __future__ import annotations
@@ -25,6 +31,11 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.printable import printable_line
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.versioned import read, write
+
+_PAGE = "runbook.html"
+_ALERTS = "Kstream"
+_WORD = re.compile(r"[A-Z][a-z]*|[a-z]+")
+
 
 _VERSION = 1
 # The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
@@ -324,3 +335,18 @@ def read_kept(text: str, subject: ToldSubject) -> Mapping[str, Any]:
 def is_told_of(stream: str, name: str) -> bool:
     """Return whether a file of this name is a note of the stream, in whatever installation."""
     return re.fullmatch(rf"{re.escape(stream)}-[0-9a-f]{{{DIGITS}}}", name) is not None
+
+
+def heading(name: str) -> str:
+    """Return the words of an event's kind, or of an alert's name, as a heading."""
+    return " ".join(word.lower() for word in _WORD.findall(name.removeprefix(_ALERTS))).capitalize()
+
+
+def anchor(name: str) -> str:
+    """Return the anchor of the heading, as GitHub and the site make it."""
+    return heading(name).lower().replace(" ", "-")
+
+
+def link(docs_url: str, name: str) -> str:
+    """Return the address of the heading on the site at `docs_url`; empty where nobody serves one."""
+    return f"{docs_url.rstrip('/')}/{_PAGE}#{anchor(name)}" if docs_url else ""

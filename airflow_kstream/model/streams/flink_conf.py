@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey, FieldCheck
+from airflow_kstream.model.fields import Argument, ConfKey, ConfValue, FieldCheck
 from airflow_kstream.model.secrets import SecretRef, Value
-from airflow_kstream.model.streams.spark_conf import ConfValue, files_in_conf
+from airflow_kstream.model.versioned import PERSISTED
 
 TAGS = "yarn.tags"
 QUEUE = "yarn.application.queue"
@@ -180,9 +180,8 @@ def is_masked(key: str) -> bool:
 
 
 def files_in_flink_conf(conf: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of files of this host that the client reads or loads by these settings."""
+    """Yield the names of files of this host that Flink's client reads or loads by its own settings."""
     yield from (value for key, value in conf.items() if _CONFS_OF_FILES.fullmatch(key))
-    yield from files_in_conf(conf)
 
 
 def _errors(conf: Mapping[str, Value], reserved: Mapping[str, str]) -> Iterator[str]:

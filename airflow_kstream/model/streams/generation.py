@@ -112,6 +112,13 @@ class FailedSpec:
     fingerprint: str
     generation: int
 
+    @property
+    def words(self) -> str:
+        return (
+            f"its declared spec does not run: generation {self.generation} ended with it before its first commit, and "
+            "the spec that committed last took its place"
+        )
+
 
 @dataclass(frozen=True)
 class ClaimStart:

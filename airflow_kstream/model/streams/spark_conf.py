@@ -1,8 +1,6 @@
 """Spark confs that a declaration may not set: the supervisor sets them itself, or they can only be mistakes.
 
 One table for reading and for planning. Some of the mistakes take a job's tokens away, others hide the job.
-
-The value of a setting that a job gets: text, or a reference to a secret.
 """
 
 from __future__ import annotations
@@ -11,29 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Discriminator, Tag, ValidationInfo
+from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey, FieldCheck
-from airflow_kstream.model.secrets import SecretRef, Value
+from airflow_kstream.model.fields import Argument, ConfKey, ConfValue, FieldCheck
+from airflow_kstream.model.secrets import Value
+from airflow_kstream.model.versioned import PERSISTED
 
 if TYPE_CHECKING:
     from airflow_kstream.model.clusters.cluster import Cluster
-
-
-# No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
-_TEXT, _REFERENCE = "<text>", "<reference>"
-
-
-def _kind_of(value: object) -> str:
-    return _REFERENCE if isinstance(value, Mapping | SecretRef) else _TEXT
-
-
-# The shape decides first which of the two a value is meant to be, so that an error is about one only.
-ConfValue = Annotated[
-    Annotated[Argument, Tag(_TEXT)] | Annotated[SecretRef, Tag(_REFERENCE)],
-    Discriminator(_kind_of),
-]
 
 
 TAGS = "spark.yarn.tags"

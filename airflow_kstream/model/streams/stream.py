@@ -299,7 +299,7 @@ class FlinkStreamSpec(StreamSpec):
 
     @property
     def files_in_conf(self) -> tuple[str, ...]:
-        return tuple(files_in_flink_conf(self.plain_conf))
+        return (*files_in_flink_conf(self.plain_conf), *super().files_in_conf)
 
 
 def _require_runnable(spec: StreamSpec) -> None:

@@ -9,9 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from airflow_kstream.model.clusters.baseline import Acceptance, Baseline
 from airflow_kstream.model.declared import did_you_mean
-from airflow_kstream.model.finding import AcceptedFinding, DoctorReport, Finding, Severity, check_of
+from airflow_kstream.model.finding import (
+    Acceptance,
+    AcceptedFinding,
+    Baseline,
+    DoctorReport,
+    Finding,
+    Severity,
+    check_of,
+)
 from airflow_kstream.policy.doctor.checks import CHECKS
 
 _NAMES = [check.id for check in CHECKS]

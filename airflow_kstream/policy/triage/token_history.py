@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from airflow_kstream.model.kerberos.token_history import TokenEvent, TokenEventKind, TokenHistory
+from airflow_kstream.model.kerberos.tokens import TokenEvent, TokenEventKind, TokenHistory
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern
 from airflow_kstream.model.logs.log_line import head_of, zone_of_offset
 from airflow_kstream.policy.triage.sources import ScannedLog

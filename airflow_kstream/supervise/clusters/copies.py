@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.streams.declarations import fingerprint, read_spec
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.persisted_spec import fingerprint, read_spec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec, read, write
 from airflow_kstream.policy.authors import may_declare

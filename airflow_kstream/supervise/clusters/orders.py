@@ -24,7 +24,7 @@ from airflow_kstream.model.clusters.authors import (
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.policy.authors import may_order
-from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
+from airflow_kstream.supervise.clusters.state_dir import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.write_once import wrote_once
 
 if TYPE_CHECKING:

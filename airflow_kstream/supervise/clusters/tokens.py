@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hadoop_conf import rpc_conf
@@ -23,6 +23,7 @@ from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken, TokenLifetimes
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
 
 if TYPE_CHECKING:
     from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -83,6 +84,20 @@ def cancel_at(issuer: str, cluster: Cluster, identity: Identity, identifier: byt
 
 def _monotonic() -> float:
     return time.monotonic()
+
+
+def earliest_issue(app: Application, asks: Identity) -> datetime:
+    """Return the earliest time at which an application of no stream can have got the tokens of its launch.
+
+    Raises Denied: when the ResourceManager hides its start from this identity.
+    """
+    if app.started is None:
+        raise Denied(
+            "it belongs to no stream, and this principal may not see its start time",
+            tried=f"inspect the tokens of {app.id}",
+            principal=str(asks),
+        )
+    return app.started - RestartPolicy().adopt_margin
 
 
 def learn_lifetimes(hdfs: Hdfs, identity: Identity) -> TokenLifetimes:

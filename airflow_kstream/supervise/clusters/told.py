@@ -21,7 +21,7 @@ from airflow_kstream.model.streams.event import (
 )
 from airflow_kstream.policy.authors import may_remember
 from airflow_kstream.policy.events.bundles import joined
-from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
+from airflow_kstream.supervise.clusters.state_dir import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.write_once import replace_file
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
-from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.clients.waiting import at_most
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
@@ -31,8 +31,7 @@ from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.policy.doctor.checks import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
-from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
+from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, KeytabUser, check_keytabs, users_among
 from airflow_kstream.supervise.doctor.server_facts import (
     keytab_facts,
     refusal,

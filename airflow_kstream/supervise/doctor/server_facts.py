@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients import spark
-from airflow_kstream.clients.client_jars import hadoop_in
 from airflow_kstream.clients.client_process import added_variables
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.http import requested_host
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.clients.server_conf import ServedConf, served_conf
+from airflow_kstream.clients.server_conf import ServedConf, open_namenode, open_nodemanager, served_conf
 from airflow_kstream.clients.spark_installations import (
     client_defaults,
+    hadoop_in,
     installation,
     known_installation,
     script_variables,
 )
-from airflow_kstream.clients.unproven import open_namenode, open_nodemanager
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.cluster_facts import (
     EffectiveConf,
@@ -44,14 +43,13 @@ from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, 
 from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
-from airflow_kstream.model.streams.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.deploy import SparkInstallation
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.doctor.try_ask import try_ask
 
 if TYPE_CHECKING:
-    from airflow_kstream.supervise.doctor.keytab_users import KeytabUser
-    from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
+    from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, KeytabUser
 
 
 _SITES = "core-, hdfs- and yarn-site.xml"

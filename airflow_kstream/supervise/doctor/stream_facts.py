@@ -1,5 +1,7 @@
 """The facts of streams: what their claims tell, what runs of them and with what, what its driver shows, and whether its
 staging folders are there. Those of running applications must be, those of ended ones must not.
+
+What the JobManager of a running Flink job shows of its configuration, behind YARN's proxy: two GETs.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.clients.client_jars import jar_versions
+from airflow_kstream.clients.flink_pages import FlinkPages
+from airflow_kstream.clients.spark_installations import jar_versions
 from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster_facts import (
@@ -29,6 +32,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.streams.contract import pushes
+from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.streams.spark_conf import FIXED
 from airflow_kstream.model.streams.stream import EngineName, ProxyUserCredentials, StreamSpec
@@ -38,15 +42,35 @@ from airflow_kstream.policy.streams.horizon.horizon import issued_at, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
-from airflow_kstream.supervise.doctor.keytab_users import running_application
+from airflow_kstream.supervise.clusters.tokens import earliest_issue, learn_lifetimes
 from airflow_kstream.supervise.doctor.server_facts import hadoop_of
 from airflow_kstream.supervise.doctor.try_ask import try_ask, unanswered
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream
+from airflow_kstream.supervise.streams.folder.tagged_applications import running_application
 from airflow_kstream.supervise.streams.look.renewals import with_tokens
 from airflow_kstream.supervise.streams.look.watched_claim import completed
-from airflow_kstream.supervise.tokens.launch import launch_tokens
+
+# Seconds: a JobManager that hangs must not hold up the others for long.
+_WITHIN = 5.0
+_CONF, _SURVIVES = "the configuration of its JobManager", "whether its checkpoints survive it"
+
+
+def flink_conf_of(session: ClusterSession, stream: StreamId, claim: Claim, app: Application | None) -> StreamConf:
+    """Return what the stream's job runs with. Nothing raises: each fact may be missing by itself."""
+    if app is None:
+        nobody = NotChecked(_CONF, "none runs")
+        return StreamConf(conf=nobody, engine=EngineName.FLINK, survives=nobody)
+    server, job = try_ask("the active ResourceManager", session.yarn.active), job_of(stream, claim)
+    if isinstance(server, NotChecked):
+        return StreamConf(conf=server, engine=EngineName.FLINK, survives=server)
+    with closing(FlinkPages(server, app.id, session.identity, session.cluster.tls, _WITHIN)) as pages:
+        conf = try_ask(_CONF, pages.conf)
+        survives: bool | NotChecked = NotChecked(_SURVIVES, "its claim doesn't tell which job it runs")
+        if job is not None:
+            survives = try_ask(_SURVIVES, lambda: pages.checkpointing(job).survives)
+    return StreamConf(conf=conf, conf_from=f"the JobManager of {app.id}", engine=EngineName.FLINK, survives=survives)
+
 
 # One text for all, so that identical failures become one line.
 _DRIVERS_ENVIRONMENT = "the environment of its driver"
@@ -147,7 +171,7 @@ class StreamExaminer:
             # Whether it has a keytab decides about almost everything.
             return replace(facts, running=conf) if app.alive else facts
         keytab = any(conf.get(key) for key in _KEYTABS)
-        launch = try_ask("the end of its launch's tokens", lambda: launch_tokens(self.session, app.id).end)
+        launch = try_ask("the end of its launch's tokens", lambda: self._unclaimed_end(app))
         end = launch if isinstance(launch, datetime) else None
         return replace(
             facts,
@@ -156,6 +180,10 @@ class StreamExaminer:
             ),
             job=replace(facts.job, object_stores=_object_stores(conf.values())),
         )
+
+    def _unclaimed_end(self, app: Application) -> datetime:
+        session = self.session
+        return earliest_issue(app, session.identity) + learn_lifetimes(session.hdfs, session.identity).max_lifetime
 
     def _claimed(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> StreamFacts:
         session = self.session

@@ -21,7 +21,7 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.leases.lease import OUTCOME_MEANS, HolderLiveness, Outcome, Recovery, Target
 from airflow_kstream.model.plain import Group, fields_of
-from airflow_kstream.supervise.clusters.own_folder import make_own_folder
+from airflow_kstream.supervise.clusters.state_dir import make_own_folder
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 
 _AUDIT = f"/{AUDIT_FOLDER}"

@@ -16,8 +16,8 @@ from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.state_dir import own_folder
 
 
 @dataclass(frozen=True)

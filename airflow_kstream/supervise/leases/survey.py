@@ -21,7 +21,7 @@ from airflow_kstream.model.clusters.hdfs_health import HdfsHealth
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.leases.lease import Attribution, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.supervise.clusters.own_folder import make_own_folder, passed_over
+from airflow_kstream.supervise.clusters.state_dir import make_own_folder, passed_over
 from airflow_kstream.supervise.clusters.write_once import replace_file
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey, judged_finding

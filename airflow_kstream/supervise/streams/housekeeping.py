@@ -29,8 +29,8 @@ from airflow_kstream.policy.streams.housekeeping import (
 )
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.supervise.clusters.orders import ORDERS_KEPT
-from airflow_kstream.supervise.clusters.own_folder import own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.state_dir import own_folder
 from airflow_kstream.supervise.streams.checkpoint.ownership import Reader
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore

@@ -18,7 +18,7 @@ from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.expiry import ExpiryCheck
 from airflow_kstream.model.kerberos.identity import split_cache_name
 from airflow_kstream.model.kerberos.ticket import Ticket
-from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
+from airflow_kstream.policy.tickets import TicketState, ticket_state
 
 _STRICT = ConfigDict(extra="forbid")
 

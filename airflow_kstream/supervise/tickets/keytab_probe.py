@@ -11,7 +11,7 @@ from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavaila
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabFile, KeytabFinding, LoginResult
-from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
+from airflow_kstream.policy.tickets import keytab_findings, unreadable
 from airflow_kstream.supervise.tickets.renewal import RealmCircuitBreaker
 
 

@@ -1,17 +1,25 @@
-"""A ticket that is kept fresh, and the one reading of its cache that decides what a renewal may do with the file."""
+"""A ticket that is kept fresh, and the one reading of its cache that decides what a renewal may do with the file.
+
+The tickets of a cluster that are kept fresh: all in its declaration, or one principal's.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import quote
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.kerberos.identity import Identity, split_principal
-from airflow_kstream.model.kerberos.ticket import Ticket
+from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.model.clusters.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, InvalidInput
+from airflow_kstream.model.kerberos.declarations import PrincipalDeclaration, TicketDeclaration, require_distinct
+from airflow_kstream.model.kerberos.identity import Identity, is_principal, split_cache_name, split_principal
+from airflow_kstream.model.kerberos.ticket import Ticket, cache_file_name
 
 
 @dataclass(frozen=True)
@@ -96,3 +104,138 @@ _FATES = {
     CacheCondition.DAMAGED: "the next renewal replaces it",
     CacheCondition.FOREIGN: ("it is left as it is, because it was named as the cache: delete it, or name another file"),
 }
+
+
+def declaration_of(cluster: str, folder: Path | None) -> TicketDeclaration:
+    """Read the declaration for a connection or a cluster's file; an empty declaration if there is no file.
+
+    Raises InvalidInput: when it can't be read, or a field is wrong.
+    """
+    path = declaration_path(cluster, folder) if folder else None
+    return read_declaration(path) if path else TicketDeclaration()
+
+
+def declaration_path(cluster: str, folder: Path) -> Path | None:
+    """Return the file in this folder that has the cluster's name; None if there is none."""
+    path = folder / f"{_short(cluster)}.yaml"
+    return path if path.exists() else None
+
+
+def read_declaration(path: Path) -> TicketDeclaration:
+    """Read a file. Raises InvalidInput: when a field is wrong; the error names the file and each field."""
+    text = read_text(path)
+    try:
+        return TicketDeclaration.from_yaml(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error.message}") from error
+
+
+def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[ManagedTicket, ...]:
+    """Return the tickets to keep and their files, the connection's own principal first.
+
+    Raises InvalidInput: when a principal has no keytab or cache to log in with, or two share a cache.
+    """
+    named = {declared.principal: declared for declared in declaration.principals}
+    own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
+    folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
+    kept = tuple(_kept(declared, cluster, folder) for declared in (own, *named.values()))
+    require_distinct("several principals have the cache", (os.path.normpath(ticket.cache) for ticket in kept))
+    return kept
+
+
+def _kept(declared: PrincipalDeclaration, cluster: Cluster, folder: Path) -> ManagedTicket:
+    named = Path(split_cache_name(declared.cache)[1]) if declared.cache else None
+    cache = named or folder / cache_file_name(declared.principal)
+    return ManagedTicket(cluster.name, _identity(declared, cluster), cache, in_our_folder=named is None)
+
+
+def _identity(declared: PrincipalDeclaration, cluster: Cluster) -> Identity:
+    if declared.identity:
+        return declared.identity
+    if declared.principal == cluster.watcher.principal:
+        return replace(cluster.watcher, do_as=None)
+    raise InvalidInput(f"{declared.principal} needs one of keytab or ticket_cache")
+
+
+def _state_home() -> Path:
+    try:
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kstream" / "tickets"
+    except RuntimeError:
+        raise InvalidInput("this user has no home folder; name a `folder` for caches in the declaration") from None
+
+
+def _folder_name(cluster: str) -> str:
+    """Return `_short`, distinct by folder: files of one name in several folders are several clusters."""
+    if not _is_file(cluster):
+        return _short(cluster)
+    place = hashlib.sha256(os.fsencode(Path(cluster).resolve())).hexdigest()
+    return f"{_short(cluster)}-{place[:8]}"
+
+
+def _short(cluster: str) -> str:
+    """Return the name of a cluster or of its file as one part of a path: never "." or ".."."""
+    name = Path(cluster).stem if _is_file(cluster) else cluster
+    return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
+
+
+def _is_file(cluster: str) -> bool:
+    return cluster.endswith((".yaml", ".yml"))
+
+
+@dataclass(frozen=True)
+class TicketSelection:
+    """One principal, with the keytab and cache that the declaration lacks or that override it.
+
+    Without a principal, a keytab or cache belongs to the connection's own; with no field at all, all are selected.
+
+    Raises InvalidInput: when it is not a principal, or a path depends on where the process was started.
+    """
+
+    principal: str | None = None
+    keytab: str | None = None
+    cache: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.principal and not is_principal(self.principal):
+            raise InvalidInput(f"principal is {self.principal!r}; allowed is primary[/instance]@REALM")
+        for name in ("keytab", "cache"):
+            path = getattr(self, name)
+            if path and not path.removeprefix("FILE:").startswith("/"):
+                raise InvalidInput(f"{name} is {path!r}; allowed is an absolute path")
+
+
+def selected(cluster: Cluster, declaration: TicketDeclaration, selection: TicketSelection) -> tuple[ManagedTicket, ...]:
+    """Return all declared tickets, or the selected one.
+
+    Raises InvalidInput: when the principal is not declared and has neither keytab nor cache.
+    """
+    if selection == TicketSelection():
+        return kept_tickets(cluster, declaration)
+    return (select_one(cluster, declaration, selection),)
+
+
+def select_one(cluster: Cluster, declaration: TicketDeclaration, selection: TicketSelection) -> ManagedTicket:
+    """Return one ticket as `selected` does; without a principal, that of the connection's own."""
+    principal = selection.principal or cluster.watcher.principal
+    kept = _known(cluster, declaration).get(principal) or _stranger(cluster, declaration, principal, selection)
+    if selection.keytab:
+        kept = replace(kept, identity=Identity(principal, keytab=selection.keytab.removeprefix("FILE:")))
+    if selection.cache:
+        kept = replace(kept, cache=Path(selection.cache.removeprefix("FILE:")), in_our_folder=False)
+    return kept
+
+
+def _known(cluster: Cluster, declaration: TicketDeclaration) -> dict[str, ManagedTicket]:
+    return {ticket.principal: ticket for ticket in kept_tickets(cluster, declaration)}
+
+
+def _stranger(
+    cluster: Cluster, declaration: TicketDeclaration, principal: str, selection: TicketSelection
+) -> ManagedTicket:
+    proof = {"keytab": selection.keytab} if selection.keytab else {"ticket_cache": selection.cache}
+    if not (selection.keytab or selection.cache):
+        known = ", ".join(_known(cluster, declaration))
+        raise InvalidInput(f"{principal} is not among {known}, whom {cluster.name} knows; give its keytab or cache")
+    fields = declaration.to_mapping()
+    principals = [*fields.get("principals", ()), {"principal": principal, **proof}]
+    return _known(cluster, TicketDeclaration.from_mapping({**fields, "principals": principals}))[principal]

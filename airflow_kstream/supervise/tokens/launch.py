@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.errors import Denied, KstreamError
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.streams.contract import claim_file
@@ -19,7 +19,7 @@ from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
+from airflow_kstream.supervise.clusters.tokens import earliest_issue, learn_lifetimes
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.look.observe import key_at_hand
@@ -86,14 +86,8 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
         claim = _claim_of(registered, app)
         if claim and (launch := _of_stream(session, app, registered.stream.name, claim)):
             return launch
-    if app.started is None:
-        raise Denied(
-            "it belongs to no stream, and this principal may not see its start time",
-            tried=f"inspect the tokens of {application_id}",
-            principal=str(session.identity),
-        )
-    lifetimes = learn_lifetimes(session.hdfs, session.identity)
-    return LaunchTokens(app, app.started - RestartPolicy().adopt_margin, lifetimes, session.hdfs.now())
+    issued = earliest_issue(app, session.identity)
+    return LaunchTokens(app, issued, learn_lifetimes(session.hdfs, session.identity), session.hdfs.now())
 
 
 def _of_stream(session: ClusterSession, app: Application, name: str, claim: Claim) -> LaunchTokens | None:

@@ -1,34 +1,152 @@
 """One look at logs, as a person or a task requests it: of this host, or of an application of a cluster, live or
 aggregated, with YARN's own words.
+
+Aggregated logs are read before they are needed, from DataNodes themselves where that can be. The catalogue of
+signatures is the package's own files, and those of an operator after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import cache, partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
+from airflow_kstream.clients.hdfs.native import NativeReads
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.clients.local.log_files import files_below
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
+from airflow_kstream.model.log_scan.chunks import ReadAt
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.logs.diagnosis import Diagnosis
-from airflow_kstream.model.logs.signature import Catalogue
+from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
 from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, opened_log, reads_of
-from airflow_kstream.supervise.triage.catalogue import catalogue_with
 from airflow_kstream.supervise.triage.scan import THREADS, scanner_of, triage_path, why_unread
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
+
+_FOLDER = "signatures"
+
+
+@cache
+def own_catalogue() -> Catalogue:
+    """Return the signatures of the package's files."""
+    signatures: dict[str, Signature] = {}
+    # A signature may name one of a later file.
+    for file in signature_files():
+        signatures |= signatures_in(file.read_text(encoding="utf-8"))
+    return Catalogue(signatures)
+
+
+def signature_files() -> list[Traversable]:
+    """Return the package's files in the order of their names."""
+    return sorted(files(__package__).joinpath(_FOLDER).iterdir(), key=lambda file: file.name)
+
+
+def catalogue_with(extensions: Iterable[Path] = ()) -> Catalogue:
+    """Return our signatures and those of these files: an id that they repeat replaces ours.
+
+    Raises InvalidInput: when a file can't be read, or a field in it is wrong; the message names the file.
+    """
+    catalogue = own_catalogue()
+    for path in extensions:
+        text = read_text(path)
+        try:
+            catalogue = catalogue.extended(text)
+        except InvalidInput as error:
+            raise InvalidInput(error.message, tried=f"read the signatures of {path}") from None
+    return catalogue
+
+
+# Takes a path, an offset and a number of bytes.
+ReadPart = Callable[[str, int, int], bytes]
+
+# In bytes, of one request; and how many of them are in flight or in memory.
+_BLOCK, _BLOCKS = 8 << 20, 4
+
+
+class NativeFirst:
+    """Parts of files, read natively, if at all, until that fails once; WebHDFS goes on at the same place.
+
+    A host may reach the DataNodes' web ports alone, and a cluster's conf folder may be an old one.
+    """
+
+    def __init__(self, native: ReadPart | None, web: ReadPart) -> None:
+        self._native, self._web = native, web
+
+    def read_part(self, path: str, at: int, size: int) -> bytes:
+        if native := self._native:
+            try:
+                return native(path, at, size)
+            except KstreamError:
+                self._native = None
+        return self._web(path, at, size)
+
+
+def reads_of(session: ClusterSession) -> NativeFirst:
+    """Return how this session reads whole files. Raises while reading as Hdfs does."""
+    try:
+        native = NativeReads(session.cluster, session.identity).read_part
+    except InvalidInput:
+        native = None
+    return NativeFirst(native, session.hdfs.read_part)
+
+
+@contextmanager
+def opened_log(reads: NativeFirst, path: str, length: int) -> Iterator[ReadAt]:
+    """Open a log for one reader, which goes forward most of the time."""
+    with ThreadPoolExecutor(_BLOCKS) as threads:
+        try:
+            yield ReadAhead(partial(reads.read_part, path), length, threads).read_at
+        finally:
+            # What was not begun; the end of the block waits for the rest.
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+class ReadAhead:
+    """A file in blocks: while one is used, the following ones are read. No others are kept."""
+
+    def __init__(
+        self, read_at: ReadAt, length: int, threads: ThreadPoolExecutor, block: int = _BLOCK, blocks: int = _BLOCKS
+    ) -> None:
+        self._read_at, self._length, self._threads = read_at, length, threads
+        self._block, self._blocks = block, blocks
+        self._read: dict[int, Future[bytes]] = {}
+
+    def read_at(self, at: int, size: int) -> bytes:
+        """Return `size` bytes, fewer at the end of the file."""
+        end = min(at + size, self._length)
+        numbers = range(at // self._block, -(-end // self._block))
+        return b"".join(self._part(number, at, end) for number in numbers)
+
+    def _part(self, number: int, at: int, end: int) -> bytes:
+        begin = number * self._block
+        self._want(number)
+        return self._read[number].result()[max(at - begin, 0) : end - begin]
+
+    def _want(self, first: int) -> None:
+        last = -(-self._length // self._block)
+        wanted = range(first, min(first + self._blocks, last))
+        self._read = {number: self._read.get(number) or self._request(number) for number in wanted}
+
+    def _request(self, number: int) -> Future[bytes]:
+        begin = number * self._block
+        return self._threads.submit(self._read_at, begin, min(self._block, self._length - begin))
+
 
 # The files that Spark, Flink and MapReduce write in their containers.
 _NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")

@@ -21,7 +21,7 @@ from airflow_kstream.clients.local.log_files import (
     plain_parts,
 )
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.kerberos.token_history import TokenHistory
+from airflow_kstream.model.kerberos.tokens import TokenHistory
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
 from airflow_kstream.model.logs.diagnosis import Diagnosis

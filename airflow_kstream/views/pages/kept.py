@@ -1,18 +1,24 @@
 """What tasks keep of a cluster's files, tickets and keytabs for its pages: the keys of the rows, and their content.
 
 What other programs and people wrote in it (diagnostics, log lines, reasons, names) is cut and made printable.
+
+The tickets' page is all that a task keeps of them: whose are kept fresh and until when, and which keytabs work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.printable import printable_words
 from airflow_kstream.model.secrets import without_secrets
+
+_SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}
+
 
 FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
 # Open files of the last run, and runs before it.
@@ -53,3 +59,23 @@ def shown(value: Any) -> Any:
 @lru_cache(maxsize=4096)
 def _shown(text: str) -> str:
     return printable_words(without_secrets(text))
+
+
+def tickets_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the renewals of a cluster's tickets: alerts and failures first, then what expires next."""
+    rows = [dict(row) for row in kept if row.get("principal")]
+    return [shown(row) for row in sorted(rows, key=_ticket_place)]
+
+
+def keytabs_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the checks of a cluster's keytabs, the worst first."""
+    rows = [dict(row) for row in kept if row.get("principal")]
+    return [shown(row) for row in sorted(rows, key=_keytab_place)]
+
+
+def _ticket_place(row: Mapping[str, Any]) -> tuple[bool, bool, str, str]:
+    return not row.get("alert"), not row.get("failures"), str(row.get("expiry") or ""), str(row["principal"])
+
+
+def _keytab_place(row: Mapping[str, Any]) -> tuple[int, str]:
+    return _SEVERITIES.get(str(row.get("severity")), len(_SEVERITIES)), str(row["principal"])

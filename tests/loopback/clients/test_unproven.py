@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.clients.unproven import open_namenode, open_nodemanager
+from airflow_kstream.clients.server_conf import open_namenode, open_nodemanager
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.clusters.cluster_facts import OpenWeb
 from airflow_kstream.model.errors import Unavailable

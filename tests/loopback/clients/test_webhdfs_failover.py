@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.clients.waiting import at_most
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity

@@ -8,8 +8,7 @@ import pytest
 import requests
 
 from airflow_kstream.clients.http import http_errors
-from airflow_kstream.clients.waiting import TimeLimits
-from airflow_kstream.clients.whole_answer import at_most, limit_whole_answers
+from airflow_kstream.clients.waiting import TimeLimits, at_most, limit_whole_answers
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from tests.simulated.strange_servers import Answer, serving

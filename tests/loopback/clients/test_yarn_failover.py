@@ -12,7 +12,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from airflow_kstream.clients import yarn_server
+from airflow_kstream.clients import yarn_failover
 from airflow_kstream.clients.waiting import TimeLimits
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.application import ApplicationState
@@ -90,7 +90,7 @@ def test_a_byte_a_second_of_the_first_does_not_hide_the_healthy_second(
     pair: Pair, in_the_head: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All are asked at once, each in a thread of its own, which has the usual ten seconds.
-    monkeypatch.setattr(yarn_server, "_TO_INTRODUCE_ITSELF", TimeLimits(5, 10, 0.3))
+    monkeypatch.setattr(yarn_failover, "_TO_INTRODUCE_ITSELF", TimeLimits(5, 10, 0.3))
     pair.first.script = {"": Answer(200, ACTIVE["/info"].body, drip=0.1, dripping_head=in_the_head)}
     began = time.monotonic()
     assert pair.states() == [ApplicationState.RUNNING]

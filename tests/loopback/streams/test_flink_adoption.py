@@ -17,7 +17,7 @@ from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.deploy import Savepoints
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
-from airflow_kstream.supervise.doctor.flink_facts import flink_conf_of
+from airflow_kstream.supervise.doctor.stream_facts import flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine

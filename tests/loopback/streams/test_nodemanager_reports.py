@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.clients.waiting import at_most
 from airflow_kstream.clients.yarn import ContainerPlace, NodeStanding
 from airflow_kstream.model.clusters.application import ApplicationState, Containers, NodeVerdict
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kstream.clients.local.regular_files import decoded
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.yaml_text import decoded, read_mapping
+from airflow_kstream.model.yaml_text import read_mapping
 
 
 @given(st.binary(max_size=200))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
-from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
+from airflow_kstream.policy.tickets import TicketState, ticket_state
 from tests.simulated.tickets import START, ticket
 
 ORDER = [TicketState.FRESH, TicketState.DUE, TicketState.URGENT, TicketState.EXPIRED]

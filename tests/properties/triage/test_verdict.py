@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from airflow_kstream.views.triage import diagnosis_lines
 from airflow_kstream.views.triage_page import diagnosis_page

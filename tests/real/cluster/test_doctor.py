@@ -12,7 +12,6 @@ import yaml
 
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.clusters.cluster_facts import (
     ClusterFacts,
     DriverFacts,
@@ -20,6 +19,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     SparkClient,
     StateDirFacts,
 )
+from airflow_kstream.model.finding import Baseline
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.policy.doctor.checks import CHECKS, examine

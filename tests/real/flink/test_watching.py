@@ -15,16 +15,17 @@ from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Adoption, Claim, ClaimCredentials, Desired, StreamId
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import CredentialLook, Observation
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, overlong
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.engine import Newest

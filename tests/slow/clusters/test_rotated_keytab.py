@@ -23,12 +23,12 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of
-from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
-from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
+from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.doctor.keytabs import AffectedStream, KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from tests.live.faults.cluster import faulty_cluster
 from tests.live.faults.kept import Clock, Kept, brisk_stream, kept
 from tests.live.faults.proxies import Proxies

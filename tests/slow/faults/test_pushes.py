@@ -17,8 +17,8 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import RefreshPolicy
 from airflow_kstream.model.streams.token_push import Pushes, TokenPush
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from tests.live.faults.cluster import faulty_cluster
 from tests.live.faults.kept import Clock, Kept, brisk_stream, kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.clients.client_jars import jar_versions
+from airflow_kstream.clients.spark_installations import jar_versions
 
 
 @pytest.mark.parametrize(

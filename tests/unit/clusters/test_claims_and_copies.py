@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

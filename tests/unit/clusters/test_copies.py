@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name
-from airflow_kstream.model.streams.persisted_spec import fingerprint
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.supervise.clusters.copies import Copies, adopted_name, copy_name, written_copy
 from airflow_kstream.supervise.clusters.state_dir import StateDir

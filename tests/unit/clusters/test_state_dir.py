@@ -8,8 +8,7 @@ import pytest
 
 from airflow_kstream.model.clusters.authors import FolderKind, folder_name
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.supervise.clusters.own_folder import own_folder
-from airflow_kstream.supervise.clusters.state_dir import StateDir
+from airflow_kstream.supervise.clusters.state_dir import StateDir, own_folder
 from tests.simulated.fixtures import lived
 from tests.simulated.servers import CLUSTER, SimHdfs
 

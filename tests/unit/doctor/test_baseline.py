@@ -7,9 +7,8 @@ from datetime import date
 
 import pytest
 
-from airflow_kstream.model.clusters.baseline import Baseline
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
+from airflow_kstream.model.finding import Baseline, Concern, DoctorReport, Finding, NotChecked, Severity, UndecidedCheck
 from airflow_kstream.policy.doctor.news import without_accepted
 
 TODAY = date(2026, 5, 10)

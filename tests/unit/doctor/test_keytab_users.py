@@ -11,7 +11,7 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.kerberos.keytab import KdcStatus, KeyVersion, LoginResult
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds
-from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams
+from airflow_kstream.supervise.doctor.keytabs import AffectedStream, KeytabUser, affected_streams
 from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, application, claim_of
 

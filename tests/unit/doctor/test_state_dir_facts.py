@@ -17,8 +17,8 @@ from airflow_kstream.model.clusters.authors import (
 )
 from airflow_kstream.model.clusters.cluster_facts import StateDirFacts
 from airflow_kstream.model.finding import Finding
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.policy.doctor.checks import CHECKS, examine
 from airflow_kstream.policy.state_dir import strange_entries
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind, folder_name
 from airflow_kstream.model.errors import Denied, NotFound
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.supervise.clusters.copies import copy_name, written_copy
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.connection import _probes, closed_state_dir, told_supervisors

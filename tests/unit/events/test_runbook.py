@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from airflow_kstream.model import errors
-from airflow_kstream.model.runbook import anchor, heading, link
-from airflow_kstream.model.streams.event import EventKind
+from airflow_kstream.model.streams.event import EventKind, anchor, heading, link
 from airflow_kstream.monitoring import text_of
 from tests.pages import ROOT, Page, slug
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.clients.local.regular_files import decoded, read_text
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.yaml_text import decoded, read_mapping
+from airflow_kstream.model.yaml_text import read_mapping
 from tests.unit.inputs.bad_bytes import BAD, GOOD
 
 _ALL = [

@@ -13,8 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from airflow_kstream.model.declaration_kinds import LEASES, STREAMS, TICKETS, TOKENS, DeclarationKind
-from airflow_kstream.model.schema import schema_of
+from airflow_kstream.model.declaration_kinds import LEASES, STREAMS, TICKETS, TOKENS, DeclarationKind, schema_of
 from airflow_kstream.model.streams.stream import POLICIES, FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from tests.unit.inputs import bad_flink_streams, bad_streams, bad_tickets

@@ -13,7 +13,7 @@ import yaml
 import airflow_kstream
 from airflow_kstream.cli import main
 from airflow_kstream.metrics import METRICS
-from airflow_kstream.model.runbook import anchor
+from airflow_kstream.model.streams.event import anchor
 from airflow_kstream.monitoring import NAMES, text_of
 from airflow_kstream.policy.events.signs import OF_A_STREAM
 

@@ -12,7 +12,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy, TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.tickets.selection import declaration_of, kept_tickets
+from airflow_kstream.supervise.tickets.managed import declaration_of, kept_tickets
 
 WATCHER = Identity("watcher@R", keytab="/etc/watcher.keytab")
 WRITTEN = """

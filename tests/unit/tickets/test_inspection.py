@@ -9,7 +9,7 @@ from pathlib import Path
 import krb5
 import pytest
 
-from airflow_kstream.clients.kerberos import ccache, tickets
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.keytabs import read
 from airflow_kstream.model.errors import CredentialError
 from tests.simulated.tickets import write_cache
@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 def test_a_cache_in_memory_is_looked_into_like_any_other(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     write_cache(tmp_path / "cache", "me@R", now, now + HOUR, now + HOUR)
-    ccache.copy(krb5.init_context(), f"FILE:{tmp_path}/cache", "MEMORY:kstream-test")
+    tickets.copy_cache(krb5.init_context(), f"FILE:{tmp_path}/cache", "MEMORY:kstream-test")
     granting = tickets.inspect("MEMORY:kstream-test").granting
     assert granting
     assert granting == tickets.inspect(f"FILE:{tmp_path}/cache").granting

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, KeytabEntry, KeytabFile, LoginResult
-from airflow_kstream.policy.tickets.keytabs import keytab_findings
+from airflow_kstream.policy.tickets import keytab_findings
 
 PRINCIPAL = "streamer/edge@EXAMPLE.COM"
 WRITTEN = datetime(2026, 1, 1, 8, 30, tzinfo=UTC)

@@ -14,7 +14,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.policy.tickets.renewal import TicketState
+from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.tickets.managed import CacheCondition, ManagedTicket, read_cache
 from airflow_kstream.supervise.tickets.renewal import (
     RealmCircuitBreaker,

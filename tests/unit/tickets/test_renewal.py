@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
-from airflow_kstream.policy.tickets.renewal import TicketState, ticket_state
+from airflow_kstream.policy.tickets import TicketState, ticket_state
 from tests.simulated.tickets import START, ticket
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected
+from airflow_kstream.supervise.tickets.managed import TicketSelection, select_one, selected
 from tests.unit.tickets.test_declaration import WATCHER, cluster
 
 ORDER = TicketDeclaration.from_mapping({"principals": [{"principal": "etl@R", "keytab": "/etl"}], "folder": "/run"})

@@ -12,7 +12,7 @@ from airflow_kstream.clients.hdfs.native import NativeReads
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, ReadAhead
+from airflow_kstream.supervise.triage.look import NativeFirst, ReadAhead
 
 CONTENT = bytes(range(256)) * 4
 NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kstream.cli import main
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.kerberos.token_history import TokenEventKind
+from airflow_kstream.model.kerberos.tokens import TokenEventKind
 from airflow_kstream.supervise.triage.scan import histories_in
 
 WRITER = "org.apache.hadoop.yarn.server.resourcemanager.security.DelegationTokenRenewer"

@@ -15,10 +15,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.clusters.hdfs_health import SafeMode
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.generation_end import EndClues, EndKind, GenerationEnd, PastEnd
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Note, Phase, Settled, Step, Wait
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import FailurePolicy

@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.streams.generation import Claim, Missing
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, Replacement
-from airflow_kstream.model.streams.observation import CredentialLook
+from airflow_kstream.model.streams.observation import CredentialLook, Observation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives, last_round
-from airflow_kstream.policy.streams.horizon.refresh import Refresh
+from airflow_kstream.policy.streams.horizon.refresh import Refresh, refresh_of
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.horizon.start_pacing import spread
 
@@ -293,3 +293,16 @@ def must_be_fetched(policy: StopPolicy, ends: datetime | None, now: datetime) ->
 
 def _longest_stop(policy: StopPolicy) -> timedelta:
     return policy.marker_grace + policy.quiescent_wait + policy.signal_grace + policy.kill_wait
+
+
+def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
+    """Return the horizon of the running generation; None before the first."""
+    if observation.claim is None:
+        return None
+    return horizon(
+        spec.restart,
+        Credentials(
+            observation.claim, observation.credentials, observation.yarn.time_left, refresh_of(spec, observation)
+        ),
+        observation.now,
+    )

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.streams.generation import Claim, ClaimFacts, GenerationFacts, Progress, TokenFacts
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import (
+    DeclarationReport,
+    DoneAction,
+    JobReport,
+    Phase,
+    Report,
+    Settled,
+)
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy
-from airflow_kstream.policy.streams.horizon.horizon import issued_at
-from airflow_kstream.policy.streams.pulse.heartbeat import stall_threshold
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of, issued_at
+from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, stall_threshold
+from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
+from airflow_kstream.policy.streams.restart.freeze import freeze_of, is_well
 
 # Enough to see a trend in, and few enough for a row that is stored of each stream.
 _BATCHES = 60
@@ -61,3 +73,50 @@ def _progress(policy: HeartbeatPolicy, point: Checkpoint) -> Progress:
         stall_after=stall_threshold(policy, point),
         batches=tuple((number, round(seconds, _DIGITS)) for number, seconds in zip(both, taken, strict=True)),
     )
+
+
+def report(
+    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[DoneAction, ...] = ()
+) -> Report:
+    """Return an observation and its verdict as plain values for people, XCom and the UI."""
+    app: Application | None = observation.current
+    ended = step.phase in {Phase.STOPPED, Phase.ENDED}
+    change = SpecChange(spec, observation)
+    return Report(
+        stream=spec.name,
+        phase=step.phase,
+        why=step.why,
+        generation=observation.generation,
+        job=JobReport(
+            application=app.id if app else None,
+            application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
+            logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
+            succeeded=_succeeded(step, observation),
+            diagnostics=app.diagnostics if app and ended else "",
+        ),
+        horizon=horizon_of(spec, observation),
+        heartbeat=heartbeat(spec.heartbeat, observation),
+        declaration=DeclarationReport(
+            spec_differences=change.difference.fields,
+            spec_doubt=change.difference.doubt,
+            failed_spec=failed_spec_words(spec.name, change.failed),
+        ),
+        freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
+        done=done,
+        app_name=shown_app_name(spec.app_name),
+    )
+
+
+def _succeeded(step: Settled, observation: Observation) -> bool:
+    match step.phase:
+        case Phase.ENDED:
+            return bool(observation.current and observation.current.succeeded)
+        case Phase.HELD:
+            return is_well(observation)
+        case _:
+            return True
+
+
+def _attempt_page(active_rm: str, app: Application) -> str:
+    """Return the page that links the logs of the only attempt: it has an address before the attempt has a container."""
+    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from airflow_kstream.model.streams.declarations import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.generation import Claim, FailedSpec, Missing, Position
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint
 from airflow_kstream.model.streams.plan import FormerSpec
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec
@@ -77,14 +77,7 @@ def words_of(former: FormerSpec) -> str:
 
 def failed_spec_words(stream: str, failed: FailedSpec | None) -> str:
     """Say that what runs is not what is declared, and what to do; empty if it is, or may soon be."""
-    return f"{instead_of_words(failed)}; `kstream streams restart {stream}` tries it again" if failed else ""
-
-
-def instead_of_words(failed: FailedSpec) -> str:
-    return (
-        f"its declared spec does not run: generation {failed.generation} ended with it before its first commit, and "
-        "the spec that committed last took its place"
-    )
+    return f"{failed.words}; `kstream streams restart {stream}` tries it again" if failed else ""
 
 
 def _moved_on(before: Position | None, after: Position) -> bool:

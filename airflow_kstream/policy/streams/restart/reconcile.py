@@ -14,11 +14,11 @@ from enum import StrEnum
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.streams.contract import started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.streams.declarations import Change
 from airflow_kstream.model.streams.generation import Age, Claim, DesiredState, Missing
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.looks import Looks, SignKind
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import Change
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.checkpoint.positions import position_doubt
@@ -33,8 +33,8 @@ from airflow_kstream.policy.streams.ends.after_end import (
 from airflow_kstream.policy.streams.ends.death import Dead, death, ran, unwritten
 from airflow_kstream.policy.streams.ends.starvation import dead_launch_token
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
-from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
-from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, refresh_of
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
+from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation
 from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, SpecChange, words_of
 from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as
 
@@ -74,19 +74,6 @@ def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode:
     if current and current.alive:
         return _living(change, current, looks)
     return _dead(change, looks, mode)
-
-
-def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
-    """Return the horizon of the running generation; None before the first."""
-    if observation.claim is None:
-        return None
-    return horizon(
-        spec.restart,
-        Credentials(
-            observation.claim, observation.credentials, observation.yarn.time_left, refresh_of(spec, observation)
-        ),
-        observation.now,
-    )
 
 
 def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step:

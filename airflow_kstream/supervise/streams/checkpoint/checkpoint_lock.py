@@ -30,8 +30,7 @@ from airflow_kstream.model.streams.checkpoint_owner import (
 from airflow_kstream.model.versioned import read_any, write
 from airflow_kstream.supervise.clusters.state_dir import ground_of
 from airflow_kstream.supervise.clusters.write_once import wrote_once
-from airflow_kstream.supervise.streams.folder.authored_folder import just_listed
-from airflow_kstream.supervise.streams.folder.folder_owner import refused_by_owner
+from airflow_kstream.supervise.streams.folder.authored_folder import just_listed, refused_by_owner
 
 VERSION = 1
 # Other streams' supervisors, as other principals, must be able to read who the owner is.

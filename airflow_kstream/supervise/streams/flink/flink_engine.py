@@ -24,7 +24,7 @@ from airflow_kstream.model.kerberos.credentials_file import FreshToken, credenti
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.flink_installation import FlinkInstallation
+from airflow_kstream.model.streams.deploy import FlinkInstallation
 from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens

@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from airflow_kstream.model.clusters.authors import FolderKind
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError
 from airflow_kstream.model.streams.contract import claims
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.versioned import read_any
 from airflow_kstream.policy.authors import may_declare
 from airflow_kstream.supervise.clusters.copies import CopyFile, adopted_name, copy_name, written_copy
-from airflow_kstream.supervise.clusters.own_folder import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.state_dir import make_own_folder, own_folder
 from airflow_kstream.supervise.clusters.write_once import FILE_MODE, replace_file
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.run import StreamRun

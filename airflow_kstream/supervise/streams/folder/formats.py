@@ -19,6 +19,7 @@ from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.streams.declarations import fingerprint, read_spec
 from airflow_kstream.model.streams.freeze import LONGEST, Freeze
 from airflow_kstream.model.streams.generation import (
     Adoption,
@@ -36,7 +37,6 @@ from airflow_kstream.model.streams.generation import (
 )
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import LaunchToken
-from airflow_kstream.model.streams.persisted_spec import fingerprint, read_spec
 from airflow_kstream.model.streams.resume import ResumePoint, StartWord
 from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec, read, read_any, write

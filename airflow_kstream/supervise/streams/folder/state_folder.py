@@ -32,8 +32,12 @@ from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.authors import present_user
 from airflow_kstream.supervise.clusters.state_dir import StateListing
 from airflow_kstream.supervise.clusters.write_once import require_exclusive_renames
-from airflow_kstream.supervise.streams.folder.authored_folder import AuthoredFolder, just_listed, understood
-from airflow_kstream.supervise.streams.folder.folder_owner import in_own_folder
+from airflow_kstream.supervise.streams.folder.authored_folder import (
+    AuthoredFolder,
+    in_own_folder,
+    just_listed,
+    understood,
+)
 from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
     read_claim,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.streams.contract import claim_file, newest_claim
-from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.generation import Claim, StreamId
 
 if TYPE_CHECKING:
     from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -96,3 +97,15 @@ class TaggedApplications:
             server=session.yarn.active(),
             principal=str(session.identity),
         )
+
+
+def running_application(
+    session: ClusterSession, stream: StreamId, claim: Claim, listed: Sequence[Application]
+) -> Application | None:
+    """Return the application of a claimed generation that lives, by its tag or, if it was adopted, by its id."""
+    tag = stream.generation_tag(claim.generation)
+    alive = [app for app in listed if tag in app.tags and app.alive]
+    if not alive and claim.adoption.application:
+        with suppress(NotFound):
+            alive = [app for app in [session.yarn.application(claim.adoption.application)] if app.alive]
+    return max(alive, key=lambda app: app.order, default=None)

@@ -13,13 +13,12 @@ from typing import Any
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.names import shown_app_name
-from airflow_kstream.model.streams.declarations import DeclarationFolder, PolicyEdit, mark_of
+from airflow_kstream.model.streams.declarations import DeclarationFolder, PolicyEdit, mark_of, read_policies
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import Horizon
 from airflow_kstream.model.streams.looks import Looks, ReachedPositions
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Phase, Settled, Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse, Stall
 from airflow_kstream.model.streams.stream import StreamSpec
@@ -27,7 +26,7 @@ from airflow_kstream.model.streams.stream_policies import OnStall
 from airflow_kstream.policy.streams.ends.after_end import trouble, waits_for_a_person
 from airflow_kstream.policy.streams.ends.starvation import starving_environment
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
-from airflow_kstream.policy.streams.horizon.horizon import logs_end
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
 from airflow_kstream.policy.streams.horizon.start_pacing import may_wait
 from airflow_kstream.policy.streams.pulse.heartbeat import (
@@ -42,7 +41,7 @@ from airflow_kstream.policy.streams.pulse.stalls import restarted_in_vain, why_l
 from airflow_kstream.policy.streams.restart.blocked import blocked
 from airflow_kstream.policy.streams.restart.facts import facts_of
 from airflow_kstream.policy.streams.restart.freeze import freeze_of, restarts_from
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.engine import Engine

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.streams.declarations import read_policies
 from airflow_kstream.model.streams.generation import Claim, Missing, StreamId
-from airflow_kstream.model.streams.persisted_spec import read_policies
 from airflow_kstream.model.streams.plan import Settled, Step
 from airflow_kstream.model.streams.stall import Heartbeat, Pulse
 from airflow_kstream.model.streams.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
-from airflow_kstream.policy.streams.restart.former_spec import instead_of_words
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def told(step: Step, claim: Claim | None) -> str:
     if claim is None:
         return step.why if isinstance(step, Settled) else "no generation of it was ever claimed"
     more = [claim.doubt] if claim.doubt and not claim.foreign else []
-    more += [instead_of_words(claim.instead_of)] if claim.instead_of else []
+    more += [claim.instead_of.words] if claim.instead_of else []
     return "; ".join([step.why, *more])
 
 

@@ -1,14 +1,22 @@
 """A stream's desired state, written where every supervisor reads it.
 
 A hold: nobody starts, restarts or stops the stream, so the person answers for its credentials.
+
+The identity that a person's command on a stream uses: the stream's own or, if it can't log in, the connection's.
+
+What a freeze of the cluster means for its streams.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Conflict, CredentialError, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.contract import newest_claim, newest_trace
@@ -19,9 +27,9 @@ from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 from airflow_kstream.policy.streams.restart.freeze import ends_held, left_as
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.engines import named_state
-from airflow_kstream.supervise.streams.folder.registry import require_known
+from airflow_kstream.supervise.streams.folder.registry import require_known, stream_names
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
@@ -186,3 +194,71 @@ def _end(run: StreamRun) -> str:
     if not verdict.lives or ends.remaining is None or ends.horizon is None:
         return ""
     return ends_held(run.spec.name, ends.horizon, ends.remaining)
+
+
+SpecOf = Callable[[ClusterSession, StreamId], KnownSpec]
+
+
+@contextmanager
+def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], None]) -> Iterator[ClusterSession]:
+    """Open the servers as the stream's own identity, which can do all that its commands need.
+
+    If that identity can't log in, fall back to the connection's own principal: as a supervisor it can hold a stream,
+    and with the right to administer the stream's queue it can stop it.
+
+    Raises CredentialError: when that principal lacks a right, too; the error names the keytab to repair.
+    """
+    identity = identity_of(spec, cluster)
+    refusal = None if identity == cluster.watcher else _login_error(identity)
+    if refusal is None:
+        with open_session(cluster, identity) as session:
+            yield session
+        return
+    tell(f"{refusal.without_advice}; going on as {cluster.watcher}")
+    with open_session(cluster, cluster.watcher) as session:
+        try:
+            yield session
+        except Denied as denied:
+            raise CredentialError(
+                f"{refusal.message}; and {cluster.watcher} may not: {denied.message}",
+                tried=refusal.tried,
+                principal=refusal.principal,
+            ) from denied
+
+
+@contextmanager
+def open_by_name(
+    cluster: Cluster, name: str, tell: Callable[[str], None], spec_of: SpecOf = known_spec
+) -> Iterator[tuple[ClusterSession, KnownSpec]]:
+    """Open a stream that is only known by its name: the spec that its newest claim names, and the servers as
+    `open_as_stream`; as the connection's principal, if no supervisor kept that spec: no claim chooses whom we act as.
+
+    Raises as `open_as_stream` and `spec_of`.
+    """
+    with open_session(cluster, cluster.watcher) as session:
+        known = spec_of(session, StreamId(name, cluster.state_dir))
+    if not known.submittable:
+        with open_session(cluster, cluster.watcher) as session:
+            yield session, known
+        return
+    with open_as_stream(cluster, known.spec, tell) as session:
+        yield session, known
+
+
+def _login_error(identity: Identity) -> CredentialError | None:
+    """Return why it gets no ticket; an unreachable KDC is not a reason to act as somebody else."""
+    try:
+        with private_folder() as private:
+            tickets.log_in(identity, private / "tickets")
+    except CredentialError as error:
+        return error
+    return None
+
+
+def what_falls_into_the_freeze(session: ClusterSession) -> Iterator[str]:
+    """Yield a line for each stream whose credentials end, or may end, while the cluster is frozen."""
+    for name, verdict in sorted(Watch(session).round(stream_names(session)).items()):
+        if verdict.people.freeze_warning:
+            yield f"{name}: {verdict.people.freeze_warning}"
+        elif verdict.step is None:
+            yield f"{name}: whether its credentials end meanwhile is not known: {verdict.why}"

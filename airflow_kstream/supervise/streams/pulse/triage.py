@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGener
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.formats import read_stop
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.pulse.kept_evidence import folder_of, is_log
+from airflow_kstream.supervise.streams.pulse.evidence import folder_of, is_log
 from airflow_kstream.supervise.triage.look import TriageLook
 
 

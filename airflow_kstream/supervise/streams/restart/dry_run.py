@@ -6,23 +6,15 @@ What a reconcile did and where it ended, as plain values for people, XCom and th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 
-from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import (
-    DeclarationReport,
-    DoneAction,
-    JobReport,
-    Phase,
     Refuse,
-    Report,
-    Settled,
     Step,
     Stop,
     Submit,
@@ -31,16 +23,13 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.horizon.refresh import refresh_words
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
-from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat
 from airflow_kstream.policy.streams.restart.allowed import words
-from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
-from airflow_kstream.policy.streams.restart.freeze import freeze_of, is_well
-from airflow_kstream.policy.streams.restart.reconcile import horizon_of
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.orders.desired import KnownSpec
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted
 from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.supervise.streams.restart.token_pushes import ways_in_clear
@@ -67,11 +56,33 @@ def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSu
     )
 
 
+def planned(cluster: Cluster, known: KnownSpec, engine: Engine) -> ExplainedSubmission:
+    """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
+    if not known.submittable:
+        # Not even its client's version is looked up: a claim names no program that runs here.
+        return ExplainedSubmission((f"is not submitted: {known.doubt}",))
+    try:
+        return explained(cluster, known.spec, engine)
+    except KstreamError as error:
+        return ExplainedSubmission((), blocked=(f"can't be submitted from here: {error.without_advice}",))
+
+
 def _blocked(cluster: Cluster, spec: StreamSpec, plan: Submission) -> Iterator[str]:
     if missing := not_allowed(spec, cluster):
         yield f"{words(missing, cluster.name)}. Only what already runs with it goes on"
     if plan.obstacle:
         yield f"can't be submitted from here: {plan.obstacle}"
+
+
+def blocked_start(plan: ExplainedSubmission, run: StreamRun, tell: Callable[[str], None]) -> list[str]:
+    """Return all that blocks a first start, each once, and tell what could not be asked. Nothing is written."""
+    why = list(plan.blocked)
+    for error in obstacles(run):
+        if isinstance(error, Unavailable):
+            tell(f"Not asked: {error}")
+        elif not any(error.message in known for known in why):
+            why.append(error.without_advice)
+    return why
 
 
 def blocked(run: StreamRun, observation: Observation, step: Step) -> tuple[str, ...]:
@@ -116,50 +127,3 @@ def _hidden(value: Value) -> Origin:
     if isinstance(value, SecretRef):
         return Origin(f"{value}, looked up right before the submission; {_PRIVATELY}")
     return Origin(_PRIVATELY)
-
-
-def report(
-    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[DoneAction, ...] = ()
-) -> Report:
-    """Return an observation and its verdict as plain values for people, XCom and the UI."""
-    app: Application | None = observation.current
-    ended = step.phase in {Phase.STOPPED, Phase.ENDED}
-    change = SpecChange(spec, observation)
-    return Report(
-        stream=spec.name,
-        phase=step.phase,
-        why=step.why,
-        generation=observation.generation,
-        job=JobReport(
-            application=app.id if app else None,
-            application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
-            logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
-            succeeded=_succeeded(step, observation),
-            diagnostics=app.diagnostics if app and ended else "",
-        ),
-        horizon=horizon_of(spec, observation),
-        heartbeat=heartbeat(spec.heartbeat, observation),
-        declaration=DeclarationReport(
-            spec_differences=change.difference.fields,
-            spec_doubt=change.difference.doubt,
-            failed_spec=failed_spec_words(spec.name, change.failed),
-        ),
-        freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
-        done=done,
-        app_name=shown_app_name(spec.app_name),
-    )
-
-
-def _succeeded(step: Settled, observation: Observation) -> bool:
-    match step.phase:
-        case Phase.ENDED:
-            return bool(observation.current and observation.current.succeeded)
-        case Phase.HELD:
-            return is_well(observation)
-        case _:
-            return True
-
-
-def _attempt_page(active_rm: str, app: Application) -> str:
-    """Return the page that links the logs of the only attempt: it has an address before the attempt has a container."""
-    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from airflow_kstream.clients.waiting import until
-from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.clients.waiting import at_most, until
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.clusters.hdfs_health import SafeMode
 from airflow_kstream.model.errors import (
@@ -57,6 +56,7 @@ from airflow_kstream.policy.streams.ends.after_end import (
     tells_safe_mode,
 )
 from airflow_kstream.policy.streams.horizon.horizon import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.restart.facts import report
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -73,9 +73,8 @@ from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
 from airflow_kstream.supervise.streams.look.positions_reached import PositionsReached
 from airflow_kstream.supervise.streams.look.renewals import Renewals
-from airflow_kstream.supervise.streams.pulse.kept_evidence import save_logs
+from airflow_kstream.supervise.streams.pulse.evidence import save_logs
 from airflow_kstream.supervise.streams.pulse.stalls import StallCare
-from airflow_kstream.supervise.streams.restart.dry_run import report
 from airflow_kstream.supervise.streams.restart.former_spec import (
     mark_server_outage,
     to_be_submitted,

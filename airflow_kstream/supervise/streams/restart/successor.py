@@ -9,8 +9,7 @@ from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, Kstream
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.contract import newest_claim
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, refusing_queue
-from airflow_kstream.policy.streams.restart.watchable import is_watchable
+from airflow_kstream.policy.streams.restart.watchable import is_watchable, queue_obstacle, refusing_queue
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 

@@ -29,7 +29,7 @@ from airflow_kstream.model.logs.container_log import DumpRound, LoggedContainer,
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
-from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.observation import Observation
@@ -37,7 +37,6 @@ from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
-from airflow_kstream.model.streams.spark_installation import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Backlog, backlog, planned_offsets, reads_more
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
@@ -45,10 +44,10 @@ from airflow_kstream.policy.streams.pulse.heartbeat import rests
 from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.policy.streams.spark.driver_error import last_error
 from airflow_kstream.policy.streams.spark.hanging import Share, runs_others, stillness
-from airflow_kstream.policy.streams.spark.rate_limits import limited
 from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
 from airflow_kstream.policy.streams.spark.spark_needs import (
     layered_setting,
+    limited,
     renewal_ratio,
     rounds_in,
     spark_needs,

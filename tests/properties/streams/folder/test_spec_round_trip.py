@@ -17,8 +17,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.names import is_app_name
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
+from airflow_kstream.model.streams.declarations import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.deploy import Deploy, FlinkDeploy, SavepointFormat, Savepoints
-from airflow_kstream.model.streams.persisted_spec import Change, change, differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import (
     EngineName,
     FlinkStreamSpec,

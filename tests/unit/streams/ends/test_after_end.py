@@ -9,9 +9,9 @@ import pytest
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.contract import stop_marker
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Desired, DesiredState, FailedSpec
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Note, Phase, Settled, Submit, Wait
 from airflow_kstream.policy.streams.ends.after_end import needs_a_person, state_refused
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step

@@ -18,7 +18,7 @@ from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Phase, Settled, Submit
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.doctor.keytab_users import keytab_users
+from airflow_kstream.supervise.doctor.keytabs import keytab_users
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.ownership import own, require_available
 from airflow_kstream.supervise.streams.engines import engine_of

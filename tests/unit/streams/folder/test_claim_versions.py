@@ -14,9 +14,9 @@ from airflow_kstream.model.clusters.authors import OrderFile
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.keytab import KeyVersion
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.declarations import Change, change, fingerprint
 from airflow_kstream.model.streams.generation import Age, Claim, Desired, DesiredState, Missing, Position
 from airflow_kstream.model.streams.horizon import HorizonReason
-from airflow_kstream.model.streams.persisted_spec import Change, change, fingerprint
 from airflow_kstream.model.streams.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import (
@@ -24,9 +24,10 @@ from airflow_kstream.model.streams.stream_policies import (
     WatchPolicy,
 )
 from airflow_kstream.model.versioned import UnknownSpec
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, SpecDifference
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.folder.formats import (
     ClaimDraft,
     read_claim,

@@ -15,8 +15,8 @@ from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import Claim, DesiredState
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import OnChange, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import StopPolicy, WatchPolicy

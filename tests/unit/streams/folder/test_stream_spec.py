@@ -11,9 +11,9 @@ from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.model.clusters.authors import order_name
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.streams.declarations import differences, fingerprint, read_spec
 from airflow_kstream.model.streams.event import ToldSubject
 from airflow_kstream.model.streams.generation import StreamId
-from airflow_kstream.model.streams.persisted_spec import differences, fingerprint, read_spec
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from tests.simulated.yarn import TICKET_SPEC
 

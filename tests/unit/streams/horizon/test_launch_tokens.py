@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.launch_log import launch_tokens
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, LaunchToken
+from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, LaunchToken, launch_tokens
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon

@@ -26,8 +26,9 @@ from airflow_kstream.model.streams.plan import Push, Revoke, Settled, Step, Stop
 from airflow_kstream.model.streams.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import RefreshPolicy
 from airflow_kstream.model.streams.token_push import TokenPush
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from tests.simulated.yarn import (
     START,
     TICKET_SPEC,

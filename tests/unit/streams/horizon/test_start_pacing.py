@@ -12,8 +12,9 @@ from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.freeze import Freeze
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.plan import Submit
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.horizon.start_pacing import SPACING, Turns, may_wait
-from airflow_kstream.policy.streams.restart.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from tests.simulated.yarn import TICKET_SPEC, SimulatedYarn, watched
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -10,7 +10,7 @@ from airflow_kstream.model.clusters.authors import SUPERVISORS_FILE, FolderKind,
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
-from airflow_kstream.supervise.clusters.own_folder import own_folder
+from airflow_kstream.supervise.clusters.state_dir import own_folder
 from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.folder.registry import require_known
 from tests.simulated.life import Life

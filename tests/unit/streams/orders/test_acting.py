@@ -11,7 +11,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.stream import KeytabCredentials, TicketCredentials
-from airflow_kstream.supervise.streams.orders.acting import open_as_stream
+from airflow_kstream.supervise.streams.orders.desired import open_as_stream
 from tests.simulated.yarn import TICKET_SPEC
 
 WATCHER = Identity("watcher@EXAMPLE.TEST", keytab="/no/such/watcher.keytab")

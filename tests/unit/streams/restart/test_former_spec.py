@@ -12,10 +12,10 @@ from airflow_kstream.model.clusters.queue import Queue, Queues
 from airflow_kstream.model.errors import RestartAborted, Unavailable
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.contract import claim_file
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import ClaimStart, DesiredState, FailedSpec, Missing, Position
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.model.streams.declarations import UNEDITED, PolicyEdit, edited, mark_of, policies_of
-from airflow_kstream.model.streams.persisted_spec import read_policies
+from airflow_kstream.model.streams.declarations import UNEDITED, PolicyEdit, edited, mark_of, policies_of, read_policies
 from tests.simulated.life import SPEC
 
 THEN = datetime(2026, 3, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from airflow_kstream.model.streams.contract import blocked_marker
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.submission import SparkDefaults
-from airflow_kstream.policy.streams.restart.queue_room import queue_obstacle, refusing_queue
+from airflow_kstream.policy.streams.restart.watchable import queue_obstacle, refusing_queue
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.dry_run import blocked

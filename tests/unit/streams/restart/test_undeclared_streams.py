@@ -10,8 +10,8 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict, Denied, RestartAborted
 from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.declarations import fingerprint
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.persisted_spec import fingerprint
 from airflow_kstream.model.streams.plan import Phase, Report, Stop
 from airflow_kstream.model.streams.stall import Stall
 from airflow_kstream.model.streams.stream import ProxyUserCredentials

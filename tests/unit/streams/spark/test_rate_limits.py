@@ -10,7 +10,7 @@ import pytest
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
-from airflow_kstream.policy.streams.spark.rate_limits import limited
+from airflow_kstream.policy.streams.spark.spark_needs import limited
 from tests.simulated.yarn import TICKET_SPEC
 
 

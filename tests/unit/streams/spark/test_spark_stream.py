@@ -11,8 +11,7 @@ from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import Deploy
-from airflow_kstream.model.streams.spark_installation import SparkInstallation
+from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.horizon.rotation import identity_of

@@ -1,13 +1,18 @@
-"""Findings about a keytab, each with a remedy, from the file and from the KDC's answers."""
+"""When a ticket is due for renewal, and when a failed renewal becomes an alert; what is wrong with a keytab.
+
+Each finding about a keytab has a remedy. It comes from the file and from the KDC's answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.keytab import (
     FindingKind,
     KdcStatus,
@@ -17,6 +22,7 @@ from airflow_kstream.model.kerberos.keytab import (
     LoginResult,
     enctype_name,
 )
+from airflow_kstream.model.kerberos.ticket import Ticket
 
 # The skew that MIT Kerberos and Java allow by default (clockskew in krb5.conf), and the skew that is worth a warning.
 _REFUSED_SKEW, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
@@ -237,3 +243,34 @@ _RULES: tuple[_Rule, ...] = (
     _clock,
     _kvno_not_learned,
 )
+
+
+class TicketState(StrEnum):
+    """The state of a ticket. FRESH needs nothing, DUE can wait, URGENT expires soon; MISSING: there is no ticket."""
+
+    FRESH = "fresh"
+    DUE = "due"
+    URGENT = "urgent"
+    EXPIRED = "expired"
+    MISSING = "missing"
+
+    @property
+    def serves(self) -> bool:
+        """Return True if the ticket is still valid."""
+        return self in {TicketState.FRESH, TicketState.DUE, TicketState.URGENT}
+
+    @property
+    def alarming(self) -> bool:
+        """Return True if a failed renewal in this state can't wait for the next round."""
+        return self in {TicketState.URGENT, TicketState.EXPIRED, TicketState.MISSING}
+
+
+def ticket_state(ticket: Ticket | None, policy: RenewalPolicy, now: datetime) -> TicketState:
+    if ticket is None:
+        return TicketState.MISSING
+    edges = (
+        (ticket.expiry, TicketState.EXPIRED),
+        (policy.urgent(ticket), TicketState.URGENT),
+        (policy.due(ticket), TicketState.DUE),
+    )
+    return next((state for edge, state in edges if now >= edge), TicketState.FRESH)
