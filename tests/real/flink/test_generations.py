@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from getpass import getuser
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import requests
 
+from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.model.clusters.application import Application, ApplicationState
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.tokens import DelegationToken
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, FlinkCheckpoints
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from tests.live.daemons import session_as, until
 from tests.live.flink import (
     JOB_MANAGER,
@@ -204,6 +212,40 @@ def test_a_killed_job_leaves_its_newest_checkpoints(story: Story) -> None:
     # One more than are kept, if it is killed between a new one and the removal of the oldest.
     assert len(story.killed.checkpoints) in {3, 4}
     assert story.restored.path == f"{story.runs[2].minicluster.default_fs}{story.chosen}"
+
+
+def test_a_job_that_lacks_an_operator_of_its_state_says_so_in_its_log(
+    story: Story, session: ClusterSession, new_run: NewRun, tmp_path: Path
+) -> None:
+    """YARN is told nothing of it, and the client has seen it run, or not."""
+    run = new_run("generations", 4)
+    lacking = replace(run, jar=without_its_sink(run.jar, tmp_path / "lacking.jar"))
+    lacking.submission(resume(f"{run.minicluster.default_fs}{story.chosen}")).wait(300)
+    await_that(lambda: not any(app.alive for app in session.yarn.applications(run.tag)), "it ends by itself")
+    (app,) = session.yarn.applications(run.tag)
+    assert app.state is ApplicationState.FAILED
+    container = LoggedContainer.of_link(app.logs_url)
+    assert container
+    logs, names = ContainerLogs(session.cluster, session.identity), FlinkEngine().words.logs
+
+    def error() -> str:
+        # Between the NodeManager's copy and the aggregated one there may be none.
+        with suppress(KstreamError):
+            tails = logs.tails(container, names, 100_000, 10.0)
+            return FlinkEngine().last_error({name: tail.text for name, tail in tails.items()})
+        return ""
+
+    assert end_of(app.diagnostics, until(error)).kind is EndKind.STATE
+
+
+def without_its_sink(job: Path, jar: Path) -> Path:
+    """Write a copy of the job whose sink has another uid, of as many letters: the state of the old one fits nowhere."""
+    with ZipFile(job) as source, ZipFile(jar, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            ours = name.endswith("/Rows.class")
+            target.writestr(name, content.replace(b"\x00\x05files", b"\x00\x05other") if ours else content)
+    return jar
 
 
 def test_a_killed_job_leaves_its_keytab_and_its_settings_in_clear(story: Story, session: ClusterSession) -> None:
