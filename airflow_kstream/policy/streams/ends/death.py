@@ -88,9 +88,10 @@ def silence_needed(policy: StopPolicy, checkpoints: tuple[Checkpoint, ...]) -> t
 
     A trigger of five minutes, or a batch of forty, is silent for that long while its writer lives. So the time is twice
     the median interval between batches, or the ninth decile where intervals vary, within the policy's limits. Of
-    checkpoints that come by the clock it is twice the age that the newest may have.
+    checkpoints that come by the clock it is twice the age that the newest may have, however long that is: it follows
+    from what the job's own settings allow.
     """
-    return max([policy.silence, *(min(_usual(point), policy.longest_silence) for point in checkpoints)])
+    return max([policy.silence, *(_usual(policy, point) for point in checkpoints)])
 
 
 def _taken_over(observation: Observation) -> bool:
@@ -106,13 +107,14 @@ def silence_for(spec: StreamSpec, observation: Observation) -> timedelta:
     return silence_needed(spec.stop, observation.checkpoints)
 
 
-def _usual(point: Checkpoint) -> timedelta:
+def _usual(policy: StopPolicy, point: Checkpoint) -> timedelta:
     if point.clock is not None:
         return 2 * point.clock.limit
     intervals = sorted(point.intervals())
     if not intervals:
         return timedelta()
-    return max(2 * intervals[len(intervals) // 2], intervals[min(len(intervals) - 1, int(len(intervals) * _RARE))])
+    usual = max(2 * intervals[len(intervals) // 2], intervals[min(len(intervals) - 1, int(len(intervals) * _RARE))])
+    return min(usual, policy.longest_silence)
 
 
 def unwritten(spec: StreamSpec, observation: Observation) -> tuple[Checkpoint, ...]:
