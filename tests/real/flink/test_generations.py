@@ -21,8 +21,10 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, FlinkCheckpoints
+from airflow_kstream.model.streams.generation import Desired, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind
-from airflow_kstream.policy.streams.ends.ends import end_of
+from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.policy.streams.ends.ends import end_of, log_is_asked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from tests.live.daemons import session_as, until
@@ -224,6 +226,10 @@ def test_a_job_that_lacks_an_operator_of_its_state_says_so_in_its_log(
     await_that(lambda: not any(app.alive for app in session.yarn.applications(run.tag)), "it ends by itself")
     (app,) = session.yarn.applications(run.tag)
     assert app.state is ApplicationState.FAILED
+    seen = Observation(
+        StreamId(run.name, "/kstream"), session.hdfs.now(), Desired(), None, frozenset(), ((1, app),), ()
+    )
+    assert log_is_asked(seen), app.diagnostics
     container = LoggedContainer.of_link(app.logs_url)
     assert container
     logs, names = ContainerLogs(session.cluster, session.identity), FlinkEngine().words.logs
