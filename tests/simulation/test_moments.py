@@ -6,14 +6,18 @@ On real servers no test can choose that moment.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+
+import pytest
 
 from airflow_kstream.model.errors import Conflict
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
 from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.orders.desired import set_desired
-from tests.simulated.interrupted import COPY, HERE, Interrupted, alive, attempt, hdfs, owner, subject, supervise
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from tests.simulated.interrupted import COPY, HERE, SPEC, Interrupted, alive, attempt, hdfs, owner, subject, supervise
 from tests.simulated.life import Life
 
 __all__ = ["hdfs"]
@@ -88,6 +92,36 @@ def race(life: Life, hdfs: Interrupted, at: int) -> list[Report]:
 def start_again(life: Life) -> None:
     set_desired(life.run, DesiredState.RUNNING, "test")
     attempt(lambda: supervise(life.run))
+
+
+@pytest.mark.parametrize("a_request_takes", [timedelta(), timedelta(milliseconds=20)], ids=["no time", "20 ms"])
+def test_a_supervisor_who_holds_a_stream_during_a_restart_is_always_obeyed(
+    life: Life, hdfs: Interrupted, a_request_takes: timedelta
+) -> None:
+    """Another user than the stream's own, with a folder of his own for his orders. Whoever is refused leaves none."""
+
+    def pass_time(request: str, path: str) -> None:
+        life.clock.ahead += a_request_takes
+
+    def hold() -> None:
+        with hdfs.as_user("hdfs"):
+            session = replace(subject(life, SPEC).session, identity=Identity("hdfs@EXAMPLE.COM"))
+            set_desired(replace(life.run, session=session), DesiredState.HELD, "wait")
+
+    hdfs.at_request = pass_time
+    supervise(life.run)
+    bring_back = hdfs.kept()
+    hdfs.asked = 0
+    request_restart(subject(life, SPEC), "a new jar")
+    requests = hdfs.asked
+    assert requests > 5
+    for at in range(1, requests + 1):
+        bring_back()
+        hdfs.asked, hdfs.at, hdfs.happens = 0, at, hold
+        attempt(lambda: request_restart(subject(life, SPEC), "a new jar"))
+        run = subject(life, SPEC)
+        order = run.folder.newest_order(run.folder.authored(), run.session.state.look())
+        assert run.folder.desired(order).state is DesiredState.HELD, f"the hold came before request {at}"
 
 
 def test_an_owner_that_claims_during_a_take_over_and_the_other_never_both_submit(life: Life, hdfs: Interrupted) -> None:
