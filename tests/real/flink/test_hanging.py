@@ -147,7 +147,7 @@ def evidence_names_the_hang(stream: Stream, folder: Path) -> None:
     file = cluster_file(stream.minicluster, "streamer", folder)
     found = ran("streams", "evidence", stream.spec.name, "--cluster", str(file))
     assert found.code == 0, found.err
-    assert f"TaskManager 2 on 127.0.0.1, {TASK}: {PLACE}" in found.words
+    assert f"TaskManager 2 on localhost, {TASK}: {PLACE}" in found.words
     hdfs, kept = stream.session.hdfs, f"{stream.run.id.folder}/evidence/000001"
     assert PLACE in hdfs.read(f"{kept}/summary.txt")
     assert "Hangs$Waits.map" in hdfs.read(f"{kept}/threads-3.txt")
