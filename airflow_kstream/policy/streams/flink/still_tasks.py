@@ -51,7 +51,7 @@ def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, 
     survive it: only a savepoint would let another one go on, and a task that hangs draws none.
     """
     found = standing([each.dumps for each in rounds], _work)
-    still = tuple(each for each in found if not _rests(each.thread))
+    still = tuple(_telling([each for each in found if not _rests(each.thread)]))
     doubt = "" if len(readings) < 2 else _doubt(readings, survives=survives)
     stuck = () if doubt else tuple(each for each in still if not each.thread.name.startswith((_LEGACY, _ASYNC)))
     return Stillness(still[:_NAMED], stuck[:_NAMED], doubt)
@@ -101,6 +101,14 @@ def _what(process: Process, thread: Thread) -> str:
 
 def _named(thread: Thread, prefix: str) -> str:
     return thread.name.removeprefix(prefix)
+
+
+def _telling(still: Sequence[Hanging]) -> Iterator[Hanging]:
+    """Yield all but sources of the older kind whose task gets on: they may sleep between two rows."""
+    names = {each.thread.name for each in still}
+    for each in still:
+        if not each.thread.name.startswith(_LEGACY) or _named(each.thread, _LEGACY) in names:
+            yield each
 
 
 def _rests(thread: Thread) -> bool:

@@ -40,22 +40,23 @@ class FlinkExaminer:
         self._rounds: list[DumpRound] = []
         self._readings: list[FlinkReading] = []
         self._names: dict[str, tuple[str, ...]] = {}
-        self._survives = False
+        self._job, self._survives = "", False
 
     def dump(self) -> DumpRound:
         dumps: list[ThreadDump] = []
         missing: list[KstreamError] = []
         with closing(_pages(self._session, self._app, _ROUND)) as pages:
-            (job, *_) = pages.jobs() or ("",)
-            self._survives = pages.checkpointing(job).survives
+            if not self._rounds:
+                (self._job, *_) = pages.jobs() or ("",)
+                self._survives = pages.checkpointing(self._job).survives
             # That it is asked makes the JobManager ask its TaskManagers, who answer while the threads are dumped.
-            pages.reading(job, self._names)
+            pages.job(self._job)
             for id, process in _asked(_jobmanager(self._app), pages.taskmanagers()):
                 try:
                     dumps.append(pages.threads(replace(process, container=self._container(id, process)), id))
                 except KstreamError as error:
                     missing.append(error)
-            self._readings.append(pages.reading(job, self._names))
+            self._readings.append(pages.reading(self._job, self._names))
         self._rounds.append(DumpRound(tuple(dumps), _text(self._readings[-1]), tuple(missing)))
         return self._rounds[-1]
 

@@ -184,7 +184,6 @@ _OF_FLINK = _OF_SPEC | {
     "conf": st.dictionaries(_WORD, _TEXT, max_size=3).map(_without_literals),
     "deploy": every_field(FlinkDeploy),
     "kafka": st.just(KafkaPolicy()),
-    "heartbeat": st.builds(replace, every_field(HeartbeatPolicy), on_stall=st.just(OnStall.REPORT)),
     "restart": st.builds(replace, every_field(RestartPolicy), for_new_taskmanagers=st.booleans()),
     "savepoints": every_field(Savepoints),
     "outputs": st.lists(_SMALL.map("/outputs/{}".format), max_size=2).map(tuple),

@@ -93,10 +93,11 @@ def test_a_task_that_waits_for_an_older_sources_lock_is_stuck() -> None:
     waits = task(
         "org.apache.flink.streaming.runtime.tasks.StreamTaskActionExecutor.runThrowing(S.java:1)", state="BLOCKED"
     )
-    source = Thread("Legacy Source Thread - rows (1/2)#0", "RUNNABLE", (*READS, "com.example.Look.map(Look.java:7)"))
+    source = Thread(f"Legacy Source Thread - {waits.name}", "RUNNABLE", (*READS, "com.example.Look.map(Look.java:7)"))
     found = seen(*[(waits, source)] * 3)
     assert [each.where for each in found.stuck] == ["waits for a lock"]
-    assert [each.what for each in found.hanging][1:] == ["the source of task rows (1/2)#0"]
+    assert [each.what for each in found.hanging][1:] == [f"the source of task {waits.name}"]
+    assert seen(*[(task(*PARKS, TAKES), source)] * 3) == Stillness(), "it may sleep between two rows"
 
 
 def test_helpers_and_an_idle_pool_are_none_of_the_work() -> None:
