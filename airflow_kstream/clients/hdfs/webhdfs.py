@@ -134,8 +134,8 @@ class Hdfs:
     def contents(self, path: str) -> Contents:
         """Return how much lies below a path.
 
-        It is one request, and the NameNode walks the tree for it, by default with its lock free after each 5,000 files
-        (dfs.content-summary.limit): a second or two for a million. Needs the right to list all of it. An open file
+        It is one request, and the NameNode walks the tree in its memory, by default with its lock free after each 5,000
+        files (dfs.content-summary.limit). Needs the right to list all of it. An open file
         counts with its whole blocks alone, unless its writer says otherwise (hsync with UPDATE_LENGTH).
         """
 
