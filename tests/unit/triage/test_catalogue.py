@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.known_faults import KNOWN_FAULTS, described, mended
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, HadoopVersion, described, mended
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.doctor import checks

@@ -60,8 +60,11 @@ from airflow_kstream.policy.streams.restart.facts import report
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.checkpoint.owner_steps import check_ownership_before_stop, settle_ownership
-from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
+from airflow_kstream.supervise.streams.checkpoint.ownership import (
+    check_ownership_before_stop,
+    require_available,
+    settle_ownership,
+)
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
 from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_end
