@@ -13,7 +13,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.pulse.evidence import triage_generation
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.operators.retries import KstreamOperator, wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.pulse.evidence import triage_generation
+from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 

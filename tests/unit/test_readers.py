@@ -55,9 +55,10 @@ READERS = (
     Reader("supervise/streams/folder/declared_copies.py", 1, "in our own folder of copies: deletes, and reads nothing"),
     Reader(
         "supervise/streams/pulse/evidence.py",
-        2,
-        "old evidence, to be deleted from the stream user's private folder; ends of logs, to be read by a person",
+        1,
+        "old evidence, to be deleted from the stream user's private folder",
     ),
+    Reader("supervise/streams/pulse/triage.py", 1, "ends of logs for a person to read: nothing is done by them"),
     Reader("supervise/streams/flink/resume_points.py", 4, "the job's user has to own each state that is begun with"),
     Reader(
         "supervise/streams/checkpoint/checkpoint_lock.py",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.generation_end import NOTHING_KEPT
-from airflow_kstream.supervise.streams.pulse.evidence import folder_of, keep, kept_of
+from airflow_kstream.supervise.streams.pulse.evidence import folder_of, keep
+from airflow_kstream.supervise.streams.pulse.triage import kept_of
 from tests.simulated.life import Life
 
 STOPPED = "it was generation 1 of orders, and its supervisor stopped it: a restart was requested"
