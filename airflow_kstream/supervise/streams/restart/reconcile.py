@@ -55,7 +55,7 @@ from airflow_kstream.policy.streams.ends.after_end import (
     refused,
     tells_safe_mode,
 )
-from airflow_kstream.policy.streams.horizon.horizon import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.horizon.launch_tokens import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.restart.facts import report
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
