@@ -37,8 +37,8 @@ from airflow_kstream.model.log_scan.engines import PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.logs.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.look import LogLimits, opened_log, own_catalogue, reads_of
-from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.look import LogLimits, opened_log, reads_of
+from airflow_kstream.supervise.triage.scan import own_catalogue, scanner_of
 from airflow_kstream.supervise.triage.spark import application_logs
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
@@ -63,7 +63,7 @@ shutil.move(sys.argv[1], os.path.join(os.environ["LOG_DIRS"].split(",")[0], "app
 _SCAN = """
 import sys, time
 from pathlib import Path
-from airflow_kstream.supervise.triage.look import own_catalogue
+from airflow_kstream.supervise.triage.scan import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanned_file, scanner_of
 scanner = scanner_of(own_catalogue())
 began = time.monotonic()

@@ -17,8 +17,7 @@ from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
-from airflow_kstream.views.triage import diagnosis_lines
-from airflow_kstream.views.triage_page import diagnosis_page
+from airflow_kstream.views.triage import diagnosis_lines, diagnosis_page
 
 Target = Annotated[
     str,

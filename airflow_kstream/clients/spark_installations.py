@@ -21,9 +21,9 @@ from airflow_kstream.clients.client_process import run_client
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.clients.spark import local_environment
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.streams.deploy import SparkInstallation
 
 _FIRST_LINE = re.compile(r"#!\s*\S*(?:\s+(?:\S*/)?)?\S*sh\b")

@@ -23,8 +23,7 @@ from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.yaml_text import read_mapping
-from airflow_kstream.notifications.bounds import callback
-from airflow_kstream.notifications.notifier import require_usable
+from airflow_kstream.notifications.notifier import callback, require_usable
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ driver and all executors use them from then on, executors that start later inclu
     push-<n>-<id>-<end>   the file is complete, and its first token ends
                           then, in seconds since 1970; 0 announces no
                           file: a test of this channel                   written by the supervisor
-    applied-<n>-<id>      the driver uses these tokens, and which
-                          executors were told                            written here
+    applied-<n>-<id>      in use; it names the executors that were told  written here
     refused-<n>-<id>      why they are not used                          written here
 
 The supervisor ships it with `--py-files` for `credentials: {refresh: true}`. `kstream_driver.Generation` starts it, and
@@ -22,8 +21,7 @@ driver has: of the same owner, kind and service, and younger. One of HDFS it tri
 refuses one that its NameNode refuses. Whatever else fails says nothing about the tokens: those that the driver has
 stay, and the push is tried again until it has ended. Each push is answered, by name, as soon as HDFS can be written.
 Announcements, files and answers count by their owners, as claims do (kstream_driver.py). It never stops a job, whatever
-HDFS does, and never logs or writes a token's bytes. It makes and renews none: a delegation token gives no right to that
-(NameNodes want Kerberos).
+HDFS does, and never logs or writes a token's bytes. It makes and renews none: NameNodes want Kerberos for that.
 
 Works with Spark 3 and 4, in cluster and client mode, Python 3.8+.
 """

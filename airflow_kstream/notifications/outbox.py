@@ -25,8 +25,7 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.event import Event, in_all_forms, link
-from airflow_kstream.notifications.bounds import judged
-from airflow_kstream.notifications.notifier import notify_now
+from airflow_kstream.notifications.notifier import judged, notify_now
 from airflow_kstream.policy.events.bundles import Bundles, Key, words
 
 T = TypeVar("T")

@@ -33,8 +33,7 @@ from airflow_kstream.model.streams.event import (
     read_told,
     written_told,
 )
-from airflow_kstream.notifications.bounds import look_at, within
-from airflow_kstream.notifications.notifier import configured, notify_now
+from airflow_kstream.notifications.notifier import configured, look_at, notify_now, within
 from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
 from airflow_kstream.policy.events.bundles import compare, joined, words
 from airflow_kstream.supervise.clusters.session import open_session

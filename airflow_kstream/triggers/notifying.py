@@ -17,9 +17,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.streams.declarations import read_policies
 from airflow_kstream.model.streams.event import WATCHED, Event, EventKind, Ledger, ToldSubject, Trouble
 from airflow_kstream.model.streams.plan import Phase, Settled
-from airflow_kstream.notifications.bounds import within_at_once
 from airflow_kstream.notifications.ledgers import Rows, Subject
-from airflow_kstream.notifications.notifier import configured
+from airflow_kstream.notifications.notifier import configured, within_at_once
 from airflow_kstream.notifications.outbox import Outbox
 from airflow_kstream.policy.events.bundles import after, compare, joined
 from airflow_kstream.policy.events.signs import (

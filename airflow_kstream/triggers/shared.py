@@ -16,7 +16,7 @@ from airflow.sdk import BaseHook
 from airflow_kstream.hooks.connection import fields_of
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
-from airflow_kstream.notifications.bounds import learn, unread
+from airflow_kstream.notifications.notifier import learn, unread
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 

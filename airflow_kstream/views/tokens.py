@@ -24,7 +24,7 @@ from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.supervise.tokens.files import CheckedFile
 from airflow_kstream.supervise.tokens.launch import LaunchTokens
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, cell, details, moment, table
-from airflow_kstream.views.triage_page import page, safe, timeline
+from airflow_kstream.views.triage import page, safe, timeline
 
 _COLOURS = {TokenEventKind.FAILED: "cause", TokenEventKind.REMOVED: "cause", TokenEventKind.RENEWED: "success"}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from airflow_kstream.model.logs.signature import Signature, SignatureKind, signatures_in
 from airflow_kstream.policy.doctor.checks import CHECKS
-from airflow_kstream.supervise.triage.look import signature_files
+from airflow_kstream.supervise.triage.scan import signature_files
 from docs.site.markdown import block, page, table, word, words
 
 _TITLES = {"hdfs": "HDFS", "yarn": "YARN"}

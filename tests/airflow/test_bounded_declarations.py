@@ -21,7 +21,7 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.model.streams.stream import OnChange
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.notifications import bounds
+from airflow_kstream.notifications import notifier
 from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.triggers.notifying import Teller
@@ -51,8 +51,8 @@ def allow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fleet: Fleet) -> Iter
         monkeypatch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", connection)
 
     yield given
-    bounds.learn(CONNECTION, None)
-    bounds._refused.clear()
+    notifier.learn(CONNECTION, None)
+    notifier._refused.clear()
 
 
 async def hours(count: float) -> None:
@@ -138,7 +138,7 @@ class TestTold:
 
         async def story() -> None:
             await hours(0.1)
-            assert bounds.within_at_once(CONNECTION, reads) == reads
+            assert notifier.within_at_once(CONNECTION, reads) == reads
             async with Teller(CONNECTION, "orders", declared=reads) as teller:
                 await hours(0.1)
                 teller.saw([STALLED], {EventKind.STALLED})
@@ -149,12 +149,12 @@ class TestTold:
         assert fleet.told("does not allow local_files: /etc/passwd") == 1
 
     def test_a_name_that_no_file_can_have_ends_no_watch(self, allow: Bound) -> None:
-        bounds.learn(CONNECTION, Allow(notifiers=(f"{HERE}.*",)))
-        assert bounds.within(CONNECTION, replace(OWN, kwargs={"file": "a\0b"})) == NotifyPolicy()
+        notifier.learn(CONNECTION, Allow(notifiers=(f"{HERE}.*",)))
+        assert notifier.within(CONNECTION, replace(OWN, kwargs={"file": "a\0b"})) == NotifyPolicy()
 
     def test_a_class_that_is_not_allowed_is_not_even_imported(self, allow: Bound) -> None:
-        bounds.learn(CONNECTION, Allow())
-        assert bounds.within(CONNECTION, NotifyPolicy("no.such.Notifier")) == NotifyPolicy()
+        notifier.learn(CONNECTION, Allow())
+        assert notifier.within(CONNECTION, NotifyPolicy("no.such.Notifier")) == NotifyPolicy()
 
     @pytest.mark.parametrize(("patterns", "teller"), [({}, "default"), ({"notifiers": [OWN.notifier]}, "own")])
     def test_what_a_task_finds_is_bounded_too(
@@ -165,8 +165,8 @@ class TestTold:
         assert [name for name, _ in notifiers.told] == [teller]
 
     def test_a_connection_that_was_never_read_allows_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        bounds.look_at("nowhere")
-        assert bounds.within("nowhere", OWN) == NotifyPolicy()
+        notifier.look_at("nowhere")
+        assert notifier.within("nowhere", OWN) == NotifyPolicy()
 
     @pytest.mark.parametrize(("patterns", "told"), [({}, []), (None, ["own"])])
     def test_a_callback_is_made_when_it_is_called_and_only_if_it_is_allowed(
@@ -174,7 +174,7 @@ class TestTold:
     ) -> None:
         allow(patterns)
         text = {**OWN.kwargs, "text": "it failed"}
-        bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")({"ti": object()})
+        notifier.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")({"ti": object()})
         assert [name for name, _ in notifiers.told] == told
 
     @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ class TestTold:
             "exception": ValueError("it failed"),
         }
         text = {**OWN.kwargs, "text": f"{{{{ ti.task_id }}}}: {{{{ exception }}}} {template}"}
-        told = bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")
+        told = notifier.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")
         with suppress(UndefinedError):
             told(context)
         assert "s3cret" not in str(notifiers.told)
@@ -207,7 +207,7 @@ class TestTold:
         allow({"notifiers": [OWN.notifier]})
         context: Any = {"ti": SimpleNamespace(task_id="keep"), "exception": ValueError("it failed")}
         text = {**OWN.kwargs, "text": "{{ ti.task_id }}: {{ exception }}"}
-        bounds.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")(context)
+        notifier.callback(CONNECTION, replace(OWN, kwargs=text), "airflow.callbacks.on_failure.")(context)
         assert notifiers.told == [("own", "keep: it failed")]
 
 

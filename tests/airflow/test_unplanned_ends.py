@@ -21,7 +21,7 @@ from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.triggers.poller import Environment
+from airflow_kstream.triggers.stream_metrics import Environment
 from tests.simulated.fleet import CONNECTION, Fleet, context
 
 MINUTE, DAY = 60.0, 86400.0

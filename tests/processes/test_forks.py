@@ -12,7 +12,7 @@ SCANS = """
 import sys
 from pathlib import Path
 from airflow_kstream.supervise.triage import scan
-from airflow_kstream.supervise.triage.look import own_catalogue
+from airflow_kstream.supervise.triage.scan import own_catalogue
 
 assert scan.may_fork()
 scans, in_forks = [], scan.in_forks

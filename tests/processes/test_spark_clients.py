@@ -17,8 +17,8 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
 from airflow_kstream.clients.spark_installations import client_defaults, installation, known_installation
 from airflow_kstream.model.clusters.cluster import Cluster
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 import airflow_kstream
 from airflow_kstream.monitoring import NAMES
-from airflow_kstream.supervise.triage.look import signature_files
+from airflow_kstream.supervise.triage.scan import signature_files
 from tests.wheel import ROOT, built_wheel
 
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"

@@ -29,11 +29,11 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StreamFacts,
     StreamFolderFacts,
 )
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.streams.stream import EngineName
 from tests.simulated.values import changed
 

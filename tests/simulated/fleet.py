@@ -213,7 +213,7 @@ class Fleet:
             for module in (*workers, cluster_doctor, desired, tasks, undeclared, progress_sensor)
         )
         for module in (polling, operators, undeclared, desired, fleet_look):
-            yield module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more)
+            yield module, "Watch", lambda session, *_, **more: Watch(session, self.watchers_engine_of, **more)
         for module in (progress, progress_sensor):
             yield (
                 module,

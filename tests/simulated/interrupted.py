@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.checkpoint_owner import Owner, Ownership

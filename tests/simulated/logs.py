@@ -9,8 +9,7 @@ from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.scan import own_catalogue, scanner_of
 
 # As NodeManagers write them to HDFS.
 AGGREGATED = Path(__file__).with_name("aggregated")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, MOST_ROWS, Listing, kept
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT, MOST_ROWS, Listing, kept
 from airflow_kstream.clients.hdfs.webhdfs import Contents, FileStatus, Hdfs
 from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager

@@ -16,7 +16,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import local_environment, submit
 from airflow_kstream.clients.spark_installations import installation
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import TicketCredentials

@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import own_catalogue, triage_path
 from airflow_kstream.supervise.triage.spark import JOB, settings_of, write_modules
 from tests.differences import first_difference
 from tests.simulated.logs import AGGREGATED, DRIVER, EXECUTOR, died, driver, executor, failing, line, stopped, working

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.logs.diagnosis import Diagnosis, DiagnosisOutcome
 from airflow_kstream.model.logs.signature import SignatureKind
-from airflow_kstream.supervise.triage.look import own_catalogue
+from airflow_kstream.supervise.triage.scan import own_catalogue
 from tests.simulated.envelopes import ENVELOPES, HEADS, Wrap
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 from tests.triage.score import all_cases

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from airflow_kstream.model.logs.diagnosis import Confidence, Diagnosis
-from airflow_kstream.supervise.triage.look import own_catalogue
+from airflow_kstream.supervise.triage.scan import own_catalogue
 from tests.simulated.logs import diagnosed
 from tests.triage.score import Case, Grade, all_cases, table_of
 

@@ -58,8 +58,8 @@ READERS = (
         1,
         "old evidence, to be deleted from the stream user's private folder",
     ),
-    Reader("supervise/streams/flink/resume_points.py", 4, "the job's user has to own each state that is begun with"),
     Reader("supervise/streams/pulse/triage.py", 1, "ends of logs for a person to read: nothing is done by them"),
+    Reader("supervise/streams/flink/resume_points.py", 4, "the job's user has to own each state that is begun with"),
     Reader(
         "supervise/streams/checkpoint/checkpoint_lock.py",
         2,

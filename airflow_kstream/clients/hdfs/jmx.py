@@ -11,10 +11,10 @@ import requests
 from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.waiting import CONNECT_AND_READ_SECONDS
 from airflow_kstream.model.clusters.cluster import Tls
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsHealth, HdfsInventory
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.known_faults import HadoopVersion
 
 # By version, when erasure coding came.
 _CODING = {(3, 0): 0}

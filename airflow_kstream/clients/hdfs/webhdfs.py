@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import requests
 
-from airflow_kstream.clients.hdfs.answers import NextNameNode
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, Listing, kept
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT, Listing, NextNameNode, kept
 from airflow_kstream.clients.http import http_errors, hushed, kerberos_session, server_date
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.rpc.java_exceptions import error_of

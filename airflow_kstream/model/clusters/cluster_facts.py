@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.authors import OrderFile, Supervisors
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.keytab import KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.known_faults import HadoopVersion
 
 T = TypeVar("T")
 _NO_DRIVER = NotChecked("its driver", "none runs")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
+from airflow_kstream.model.known_faults import HadoopVersion
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-from airflow_kstream.model.log_scan.forms import LEVEL_FIRST, LEVELS
-from airflow_kstream.model.log_scan.levels import level_of_fields
+from airflow_kstream.model.log_scan.forms import LEVEL_FIRST, LEVELS, level_of_fields
 
 # The longer forms first.
 _VARIES = re.compile(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.fields import (
     STRICT,
     ConfValue,
@@ -21,6 +20,7 @@ from airflow_kstream.model.fields import (
     VariableName,
     Word,
 )
+from airflow_kstream.model.known_faults import HadoopVersion
 
 # Options of spark-submit whose confs do: one place for a setting, which `allow` and a claim's fingerprint know.
 IN_CONF = {

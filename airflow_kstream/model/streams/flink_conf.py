@@ -17,6 +17,9 @@ from airflow_kstream.model.fields import Argument, ConfKey, ConfValue, FieldChec
 from airflow_kstream.model.secrets import SecretRef, Value
 from airflow_kstream.model.versioned import PERSISTED
 
+FILESYSTEMS = "security.kerberos.access.hadoopFileSystems"
+_FILESYSTEMS = (FILESYSTEMS, "yarn.security.kerberos.additionalFileSystems")
+
 TAGS = "yarn.tags"
 QUEUE = "yarn.application.queue"
 INTERVAL = "execution.checkpointing.interval"
@@ -235,3 +238,14 @@ FlinkConf = Annotated[
 ]
 # For a connection: Airflow encrypts it, so it contains its secrets literally.
 LiteralFlinkConf = Annotated[Mapping[ConfKey, Argument], FieldCheck(_refused_in_a_connection)]
+
+
+def token_filesystems(conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
+    """Return the filesystems whose tokens the client gets, the cluster's own first."""
+    return tuple(dict.fromkeys((default_fs.rstrip("/"), *named_filesystems(conf))))
+
+
+def named_filesystems(conf: Mapping[str, str]) -> tuple[str, ...]:
+    # Flink's lists are separated by semicolons, and by commas in YAML.
+    listed = ";".join(conf.get(key, "") for key in _FILESYSTEMS).replace(",", ";").strip("[]").split(";")
+    return tuple(dict.fromkeys(one for each in listed if (one := each.strip().rstrip("/")).startswith("hdfs://")))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
-from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, StreamFacts
+from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, StreamFacts, known
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.streams.stream import EngineName
 
@@ -27,6 +28,18 @@ class FindingDraft:
     proof: str
     about: str = ""
     concerns: tuple[Concern, ...] = ()
+
+
+def draft_on(
+    stream: StreamFacts, severity: Severity, words: str, fix: str, proof: str, harm: str, since: datetime | None = None
+) -> FindingDraft:
+    """Return a finding about one stream. `harm` is what it means for that stream, from `since` on."""
+    return FindingDraft(severity, words, fix, proof, concerns=(Concern(stream.name, harm, since),))
+
+
+def of_running(facts: ClusterFacts, harm: str) -> tuple[Concern, ...]:
+    """Return the concerns of a finding about the cluster that means the same for each stream that runs."""
+    return tuple(Concern(stream.name, harm) for stream in known(facts.streams) if stream.runs)
 
 
 OfCluster = Callable[[ClusterFacts], Iterator[FindingDraft]]

@@ -11,10 +11,10 @@ from datetime import timedelta
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.finding import Concern, NotChecked, Severity
+from airflow_kstream.model.finding import NotChecked, Severity
 from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.streams.flink_conf import CLIENT_CERTIFICATE, SSL, is_masked, is_on
-from airflow_kstream.policy.doctor.check import FindingDraft
+from airflow_kstream.policy.doctor.check import FindingDraft, draft_on
 
 _BACKOFF = "security.delegation.tokens.renewal.retry.backoff"
 _BACKOFF_BY_DEFAULT, _BACKOFF_ADVISED = timedelta(hours=1), timedelta(minutes=10)
@@ -36,12 +36,13 @@ def retry_backoff(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
     told = stream.setting(_BACKOFF)
     wait = _duration(told) if told else _BACKOFF_BY_DEFAULT
     if wait > _BACKOFF_ADVISED:
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.NOTE,
             f"after a failed round of new tokens the JobManager waits for {format_duration(wait)}",
             f"{_BACKOFF}: 10 min",
             _said(stream, _BACKOFF),
-            concerns=(Concern(stream.name, "a KDC or NameNode that is away at its round leaves it few tries"),),
+            "a KDC or NameNode that is away at its round leaves it few tries",
         )
 
 
@@ -53,25 +54,28 @@ def empty_renewer(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
     if not stream.runs or any(stream.setting(key) for key in _RENEWERS):
         return
     since = stream.started + known(facts.hdfs.lifetimes).renew_interval if stream.started else None
-    yield FindingDraft(
+    yield draft_on(
+        stream,
         Severity.WARNING,
         "the ResourceManager does not renew the tokens of the launch, with which new TaskManagers start: a lost one "
         "can't be replaced after one renew interval, while YARN and Flink say RUNNING",
         f"{_RENEWERS[0]}: the ResourceManager's principal, at its next start",
         _said(stream, _RENEWERS[0]),
-        concerns=(Concern(stream.name, "none of its TaskManagers can be replaced", since),),
+        "none of its TaskManagers can be replaced",
+        since,
     )
 
 
 def lost_checkpoints(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs whose checkpoints are deleted when they end: nothing but a savepoint resumes them."""
     if stream.runs and not known(stream.job.survives):
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "its checkpoints may go when it ends: after that it starts from nothing, or from a savepoint",
             f"{_RETENTION}: RETAIN_ON_CANCELLATION, at its next start",
             f"the JobManager of {known(stream.running)}: externalization",
-            concerns=(Concern(stream.name, "its position is lost with it"),),
+            "its position is lost with it",
         )
 
 
@@ -80,13 +84,14 @@ def open_port(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     if not stream.runs or (port := stream.setting(_PORT) or "0") == "0":
         return
     if not all((stream.setting(key) or "").lower() == "true" for key in _PROOFS):
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "everybody who reaches the JobManager's port can cancel its job, and run code as its user: Flink's REST "
             "knows no users",
             " and ".join(f"{key}: true" for key in _PROOFS) + ", or a firewall around the range",
             f"{_PORT} is {port} ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "its JobManager obeys everybody"),),
+            "its JobManager obeys everybody",
         )
 
 
@@ -97,13 +102,14 @@ def stop_without_savepoint(_: ClusterFacts, stream: StreamFacts) -> Iterator[Fin
     fixed = conf.get(_PORT, "0") != "0"
     if not is_on(conf, SSL) or (fixed and not is_on(conf, CLIENT_CERTIFICATE)):
         return
-    yield FindingDraft(
+    yield draft_on(
+        stream,
         Severity.NOTE,
         "no stop makes a savepoint of it: the jar that obeys its marker speaks no TLS, and its port is not fixed, or "
         "wants a certificate that kstream hasn't",
         f"where restarts need one: deploy.rest_ports behind a firewall, without {CLIENT_CERTIFICATE}",
         _said(stream, CLIENT_CERTIFICATE if fixed else SSL),
-        concerns=(Concern(stream.name, "each restart begins with its newest checkpoint"),),
+        "each restart begins with its newest checkpoint",
     )
 
 
@@ -113,12 +119,13 @@ def own_recovery(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]
         return
     key, told = next(((key, value) for key in _RECOVERY if (value := stream.setting(key))), ("", "NONE"))
     if told.upper() != "NONE":
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "Flink recovers the job itself, in a second attempt that begins with the tokens of the submission",
             f"{_RECOVERY[0]}: NONE, and yarn.application-attempts: 1, at its next start",
             f"{key} is {told} ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "it recovers itself, beside its supervisor"),),
+            "it recovers itself, beside its supervisor",
         )
 
 
@@ -130,12 +137,13 @@ def shown_secrets(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft
         key for key, value in known(stream.job.conf).items() if secrets_in(key, value) and not is_masked(key)
     )
     if shown:
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "the JobManager shows secrets of its configuration to each user of the cluster",
             "another key that Flink masks, such as one with `password` in it, and another secret",
             f"{', '.join(shown)} ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "everybody on the cluster reads its secrets"),),
+            "everybody on the cluster reads its secrets",
         )
 
 

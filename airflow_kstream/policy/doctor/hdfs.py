@@ -8,11 +8,10 @@ from datetime import timedelta
 from functools import partial
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, NotKnown, OpenWeb, StreamFacts, known
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
-from airflow_kstream.model.known_faults import KNOWN_FAULTS, mended
-from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, FindingDraft
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, HadoopVersion, mended
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, FindingDraft, draft_on
 
 TO_ASK = (
     "On the NameNodes: hadoop.http.authentication.type=kerberos with its principal and keytab, and no "
@@ -188,13 +187,14 @@ def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
         return
     hadoop, conf = stream.hadoop, stream.hadoop_conf
     if mended(hadoop, "HDFS-14694") and (conf.get(_RECOVER) is None or not conf.is_true(_RECOVER)):
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.NOTE,
             "a file whose close() failed stays open as long as its process writes others: the client can recover its "
             "lease at once, and is not told to",
             f"spark.hadoop.{_RECOVER}=true",
             f"{conf.said(_RECOVER)}; Hadoop {hadoop}'s own value is false",
-            concerns=(Concern(stream.name, "a close() that fails leaves its file open"),),
+            "a close() that fails leaves its file open",
         )
 
 

@@ -10,7 +10,7 @@ from airflow_kstream.model.clusters.cluster import REFUSED
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
-from airflow_kstream.policy.doctor.check import FindingDraft
+from airflow_kstream.policy.doctor.check import FindingDraft, draft_on
 
 _SPECULATION, _PRESERVE = "spark.speculation", "spark.yarn.preserve.staging.files"
 _HTTPCLIENT = "httpclient"
@@ -33,40 +33,41 @@ def object_store_client(_: ClusterFacts, stream: StreamFacts) -> Iterator[Findin
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers < _FIRST_WITH_TIMEOUT:
         speculates = stream.setting(_SPECULATION) == "true"
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "a task that writes to the object store may wait for ever in a TLS handshake, and its stream with it",
             "httpclient 4.3.6 or later in spark.driver.extraClassPath and spark.executor.extraClassPath"
             + ("" if speculates else "; until then spark.speculation=true"),
             f"httpclient-{version}.jar on the class path of {driver.application}",
-            concerns=(
-                Concern(stream.name, f"it uses {', '.join(stream.job.object_stores)}, and may hang at any batch"),
-            ),
+            f"it uses {', '.join(stream.job.object_stores)}, and may hang at any batch",
         )
 
 
 def speculation(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs that run a slow task twice: a sink without a commit protocol then writes its rows twice."""
     if stream.runs and (stream.setting(_SPECULATION) or "").lower() == "true":
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.NOTE,
             "slow tasks run twice at the same time: sinks of Kafka, foreach and foreachBatch get rows twice",
             f"{_SPECULATION}=false, or a sink that is idempotent by batch id",
             f"{_SPECULATION}=true ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "a slow task's rows may be written twice"),),
+            "a slow task's rows may be written twice",
         )
 
 
 def staging_missing(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find running applications whose staging folder is gone: no container can start any longer."""
     if stream.runs and not known(stream.staging.staged):
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.ERROR,
             "somebody deleted the staging folders of running applications: no new executor can start, so the loss of "
             "one is final",
             "exempt /user/*/.sparkStaging from clean-up jobs; restart the stream",
             f"HDFS has no folder {known(stream.running)} in the .sparkStaging of {stream.user}",
-            concerns=(Concern(stream.name, "it can't replace an executor"),),
+            "it can't replace an executor",
         )
 
 
@@ -75,24 +76,26 @@ def staging_left(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]
     known(stream.staging.staged)
     if stream.staging.unused_staging:
         number = len(stream.staging.unused_staging)
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING if stream.credentials.renews_itself else Severity.NOTE,
             "staging folders of ended applications are left, and with a keytab each has a copy of it",
             f"hdfs dfs -rm -r {as_word(stream.staging.unused_staging[0])}",
             f"HDFS has {', '.join(stream.staging.unused_staging[:3])}{' and more' if number > 3 else ''}",
-            concerns=(Concern(stream.name, f"{number} of its ended applications left one"),),
+            f"{number} of its ended applications left one",
         )
 
 
 def staging_preserved(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find jobs whose conf leaves their staging folder behind."""
     if (stream.setting(_PRESERVE) or "").lower() == "true":
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING if stream.credentials.renews_itself else Severity.NOTE,
             "every end leaves the staging folder behind, with a copy of the keytab if there is one",
             f"{_PRESERVE}=false",
             f"{_PRESERVE}=true ({stream.job.conf_from})",
-            concerns=(Concern(stream.name, "its end leaves its files behind"),),
+            "its end leaves its files behind",
         )
 
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.model.known_faults import mended
-from airflow_kstream.policy.doctor.check import FindingDraft
+from airflow_kstream.policy.doctor.check import FindingDraft, draft_on
 
 _NO_CACHE = "fs.hdfs.impl.disable.cache"
 _IDLE = "ipc.client.connection.maxidletime"
@@ -35,13 +35,15 @@ def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Findin
     if not fixed:
         interval = known(facts.hdfs.lifetimes).renew_interval
         since = stream.started + interval if stream.started else None
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.ERROR,
             "new tokens don't reach the connections to the NameNodes: the job fails with InvalidToken when its first "
             "tokens end, although it has newer ones",
             f"spark.hadoop.{_NO_CACHE}=true, or a client of Hadoop 2.8.2 or later",
             f"{namenode.said(members)}; {stream.name} has Hadoop {hadoop}",
-            concerns=(Concern(stream.name, "it fails with InvalidToken", since),),
+            "it fails with InvalidToken",
+            since,
         )
 
 
@@ -53,13 +55,15 @@ def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft
         raise NotKnown(NotChecked("the end of its tokens", "its claim doesn't tell when they were issued"))
     past = stream.credentials.tokens_end <= facts.now
     severity = Severity.ERROR if past else Severity.NOTE if stream.restarted else Severity.WARNING
-    yield FindingDraft(
+    yield draft_on(
+        stream,
         severity,
         "jobs without a keytab live on the tokens of their submission, which end at their max-lifetime: they fail at "
         "the first connection that they open after that, however healthy they look",
         "credentials: {mode: keytab}, or refresh: true",
         f"a token of this cluster lives for {format_duration(known(facts.hdfs.lifetimes).max_lifetime)} (measured)",
-        concerns=(Concern(stream.name, _of_its_end(stream, past=past), stream.credentials.tokens_end),),
+        _of_its_end(stream, past=past),
+        stream.credentials.tokens_end,
     )
 
 
@@ -82,19 +86,15 @@ def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDr
     if stream.pause <= idle:
         return
     pause, closed = format_duration(stream.pause), format_duration(idle)
-    yield FindingDraft(
+    yield draft_on(
+        stream,
         Severity.NOTE if stream.restarted else Severity.WARNING,
         "connections that are idle for longer than this are closed, and the next batch needs a token to open them "
         "again: the job fails with the first batch after its tokens' end, without any failover",
         "restart.plan_ratio leaves room for a late restart; credentials: {mode: keytab} or refresh: true needs none",
         conf.said(_IDLE),
-        concerns=(
-            Concern(
-                stream.name,
-                f"{pause} between its batches, {closed} until they close: it fails",
-                stream.credentials.tokens_end,
-            ),
-        ),
+        f"{pause} between its batches, {closed} until they close: it fails",
+        stream.credentials.tokens_end,
     )
 
 
@@ -110,14 +110,15 @@ def renewal_retry(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
     left = known(facts.hdfs.lifetimes).renew_interval * (1 - ratio)
     tries = left // wait
     few = f"{tries} tries" if tries != 1 else "one try"
-    yield FindingDraft(
+    yield draft_on(
+        stream,
         Severity.WARNING if tries < 3 else Severity.NOTE,
         "after a failed round of new tokens the driver waits for long, with the end of the old ones near",
         f"{_RETRY}=10m",
         f"{_RETRY} is {told} ({stream.job.conf_from})"
         if told
         else f"{stream.job.conf_from} sets no {_RETRY}: Spark waits 1h",
-        concerns=(Concern(stream.name, f"a KDC or NameNode that is away at its round leaves it {few}"),),
+        f"a KDC or NameNode that is away at its round leaves it {few}",
     )
 
 
@@ -125,12 +126,13 @@ def uncounted_tokens(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDr
     """Find jobs that use services whose tokens may end before HDFS's, which nobody can tell."""
     services = ", ".join(stream.credentials.uncounted)
     if stream.runs and services:
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "tokens of other services may end before those of HDFS, and no server tells when",
             "restart: {max_age: 23h}, or credentials: {mode: keytab}",
             f"{stream.job.conf_from} names {services}",
-            concerns=(Concern(stream.name, f"the end of its token of {services} is not known"),),
+            f"the end of its token of {services} is not known",
         )
 
 

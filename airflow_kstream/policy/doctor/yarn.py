@@ -9,7 +9,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, NotChecked, Severity
 from airflow_kstream.model.kerberos.identity import short_name
 from airflow_kstream.model.known_faults import mended
-from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, FindingDraft, draft_on, of_running
 
 TO_ASK = (
     "On the ResourceManagers: hadoop.http.authentication.type=kerberos, and no StaticUserWebFilter in "
@@ -49,13 +49,15 @@ def dead_second_attempt(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Fi
         return
     attempts = attempts_of(facts, stream)
     if attempts > 1:
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.WARNING,
             "YARN starts a further attempt with the tokens of the submission, also when they have ended: it fails, and "
             "with it the application",
             f"{_OWN_ATTEMPTS}=1, and a supervisor that submits again",
             _said_of_attempts(facts, stream),
-            concerns=(Concern(stream.name, "its second attempt will fail", stream.credentials.launch_tokens_end),),
+            "its second attempt will fail",
+            stream.credentials.launch_tokens_end,
         )
 
 
@@ -97,17 +99,15 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraf
     if not fixed:
         conf = known(facts.confs.resourcemanager)
         rolls = conf.duration(_ROLLING, "s")
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.ERROR,
             "once the ResourceManager has rolled the key of its tokens, an ApplicationMaster that connects again fails "
             "with Invalid AMRMToken: at a failover or restart of the ResourceManager at the latest",
             "a client of Hadoop 2.6.1, 2.7.0 or later",
             f"{conf.said(_ROLLING)}; {stream.name} has Hadoop {hadoop}",
-            concerns=(
-                Concern(
-                    stream.name, "its next reconnect may end it", stream.started + rolls if stream.started else None
-                ),
-            ),
+            "its next reconnect may end it",
+            stream.started + rolls if stream.started else None,
         )
 
 
@@ -135,11 +135,7 @@ def no_way_to_stop(facts: ClusterFacts) -> Iterator[FindingDraft]:
             "a stream that does not obey its marker can't be stopped, so neither its planned restart nor a stop works",
             TO_ASK,
             way.words,
-            concerns=tuple(
-                Concern(stream.name, "nobody can kill its application")
-                for stream in known(facts.streams)
-                if stream.runs
-            ),
+            concerns=of_running(facts, "nobody can kill its application"),
         )
 
 
@@ -152,11 +148,7 @@ def open_nodemanagers(facts: ClusterFacts) -> Iterator[FindingDraft]:
             f"{OPEN_LOGS}, so that what hangs stays unexplained",
             TO_ASK_NODES,
             f"{found.server} wants no proof of who asks",
-            concerns=tuple(
-                Concern(stream.name, "its running containers' logs are shown to nobody or to everybody")
-                for stream in known(facts.streams)
-                if stream.runs
-            ),
+            concerns=of_running(facts, "its running containers' logs are shown to nobody or to everybody"),
         )
 
 
@@ -266,12 +258,14 @@ def nodemanager_recovery(facts: ClusterFacts) -> Iterator[FindingDraft]:
 def lifetime_limit(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
     """Find applications that YARN ends at a limit of its queue, or of its submission."""
     if stream.runs and stream.limit_ends:
-        yield FindingDraft(
+        yield draft_on(
+            stream,
             Severity.NOTE if stream.restarted else Severity.WARNING,
             "YARN kills applications at a lifetime limit",
             "yarn.scheduler.capacity.<queue>.maximum-application-lifetime=-1, and default-application-lifetime=-1",
             f"the ResourceManager's timeouts of {known(stream.running)}",
-            concerns=(Concern(stream.name, "YARN kills it", stream.limit_ends),),
+            "YARN kills it",
+            stream.limit_ends,
         )
 
 

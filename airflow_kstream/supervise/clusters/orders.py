@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.bounded_listing import Listing
+from airflow_kstream.clients.hdfs.answers import Listing
 from airflow_kstream.model.clusters.authors import (
     LAST_OF_SUPERVISORS,
     LAST_OF_USERS,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT, Listing
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT, Listing
 from airflow_kstream.model.clusters.authors import (
     SUPERVISORS_FILE,
     FolderKind,

@@ -10,7 +10,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 
 if TYPE_CHECKING:

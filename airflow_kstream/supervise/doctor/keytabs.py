@@ -22,7 +22,7 @@ from airflow_kstream.model.kerberos.keytab import FindingKind, KdcStatus, Keytab
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.versioned import UnknownSpec
-from airflow_kstream.policy.streams.horizon.horizon import issued_at
+from airflow_kstream.policy.streams.horizon.launch_tokens import issued_at
 from airflow_kstream.policy.streams.horizon.rotation import KeyLoss, RenewalRounds, identity_of, key_loss, keytab_of
 from airflow_kstream.policy.tickets import keytab_findings, unreadable
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session

@@ -37,12 +37,12 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StopWay,
     known,
 )
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.streams.deploy import SparkInstallation
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes

@@ -38,7 +38,7 @@ from airflow_kstream.model.streams.spark_conf import FIXED
 from airflow_kstream.model.streams.stream import EngineName, ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.submission import SparkDefaults
 from airflow_kstream.model.versioned import UnknownSpec
-from airflow_kstream.policy.streams.horizon.horizon import issued_at, logs_end
+from airflow_kstream.policy.streams.horizon.launch_tokens import issued_at, logs_end
 from airflow_kstream.policy.streams.horizon.refresh import is_refreshed
 from airflow_kstream.policy.streams.spark.spark_argv import client_settings
 from airflow_kstream.supervise.clusters.session import ClusterSession

@@ -29,7 +29,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.model.versioned import UnknownSpec
 from airflow_kstream.policy.events.attention import WatchedToken
-from airflow_kstream.policy.streams.horizon.horizon import issued_at
+from airflow_kstream.policy.streams.horizon.launch_tokens import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.streams.folder.registry import newest_claims

@@ -17,7 +17,8 @@ from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.model.versioned import UnknownSpec
-from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon, issued_at
+from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
+from airflow_kstream.policy.streams.horizon.launch_tokens import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import earliest_issue, learn_lifetimes
 from airflow_kstream.supervise.streams.engines import engine_of

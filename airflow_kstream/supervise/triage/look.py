@@ -1,20 +1,17 @@
 """One look at logs, as a person or a task requests it: of this host, or of an application of a cluster, live or
 aggregated, with YARN's own words.
 
-Aggregated logs are read before they are needed, from DataNodes themselves where that can be. The catalogue of
-signatures is the package's own files, and those of an operator after them.
+Aggregated logs are read before they are needed, from DataNodes themselves where that can be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from functools import cache, partial
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,7 +19,6 @@ from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
 from airflow_kstream.clients.hdfs.native import NativeReads
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.clients.local.log_files import files_below
-from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
@@ -30,47 +26,14 @@ from airflow_kstream.model.log_scan.chunks import ReadAt
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.logs.diagnosis import Diagnosis
-from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
+from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.scan import THREADS, scanner_of, triage_path, why_unread
+from airflow_kstream.supervise.triage.scan import THREADS, catalogue_with, scanner_of, triage_path, why_unread
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
-
-_FOLDER = "signatures"
-
-
-@cache
-def own_catalogue() -> Catalogue:
-    """Return the signatures of the package's files."""
-    signatures: dict[str, Signature] = {}
-    # A signature may name one of a later file.
-    for file in signature_files():
-        signatures |= signatures_in(file.read_text(encoding="utf-8"))
-    return Catalogue(signatures)
-
-
-def signature_files() -> list[Traversable]:
-    """Return the package's files in the order of their names."""
-    return sorted(files(__package__).joinpath(_FOLDER).iterdir(), key=lambda file: file.name)
-
-
-def catalogue_with(extensions: Iterable[Path] = ()) -> Catalogue:
-    """Return our signatures and those of these files: an id that they repeat replaces ours.
-
-    Raises InvalidInput: when a file can't be read, or a field in it is wrong; the message names the file.
-    """
-    catalogue = own_catalogue()
-    for path in extensions:
-        text = read_text(path)
-        try:
-            catalogue = catalogue.extended(text)
-        except InvalidInput as error:
-            raise InvalidInput(error.message, tried=f"read the signatures of {path}") from None
-    return catalogue
-
 
 # Takes a path, an offset and a number of bytes.
 ReadPart = Callable[[str, int, int], bytes]

@@ -1,14 +1,17 @@
 """The quick look: logs of this host, scanned in this process and judged, without Spark.
 
-The lives of delegation tokens, from the logs of a ResourceManager or NameNode on this host.
+The catalogue of signatures is the package's own files, and those of an operator after them. The lives of delegation
+tokens come from the logs of a ResourceManager or NameNode on this host.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from functools import cache, lru_cache, partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from airflow_kstream.clients.local.log_files import (
@@ -20,18 +23,21 @@ from airflow_kstream.clients.local.log_files import (
     may_fork,
     plain_parts,
 )
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.kerberos.tokens import TokenHistory
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.log_line import HEAD
-from airflow_kstream.model.logs.signature import Catalogue
+from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE
 from airflow_kstream.policy.triage.token_history import TOKEN_LINES, token_histories
 from airflow_kstream.policy.triage.verdict import diagnose
+
+_FOLDER = "signatures"
 
 # For a log on this host.
 CORES = len(os.sched_getaffinity(0))
@@ -131,3 +137,33 @@ def histories_in(path: Path, application: str | None = None, zone: tzinfo | None
 @cache
 def _scanner() -> Scanner:
     return Scanner(TOKEN_LINES, HEAD)
+
+
+@cache
+def own_catalogue() -> Catalogue:
+    """Return the signatures of the package's files."""
+    signatures: dict[str, Signature] = {}
+    # A signature may name one of a later file.
+    for file in signature_files():
+        signatures |= signatures_in(file.read_text(encoding="utf-8"))
+    return Catalogue(signatures)
+
+
+def signature_files() -> list[Traversable]:
+    """Return the package's files in the order of their names."""
+    return sorted(files(__package__).joinpath(_FOLDER).iterdir(), key=lambda file: file.name)
+
+
+def catalogue_with(extensions: Iterable[Path] = ()) -> Catalogue:
+    """Return our signatures and those of these files: an id that they repeat replaces ours.
+
+    Raises InvalidInput: when a file can't be read, or a field in it is wrong; the message names the file.
+    """
+    catalogue = own_catalogue()
+    for path in extensions:
+        text = read_text(path)
+        try:
+            catalogue = catalogue.extended(text)
+        except InvalidInput as error:
+            raise InvalidInput(error.message, tried=f"read the signatures of {path}") from None
+    return catalogue

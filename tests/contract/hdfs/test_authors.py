@@ -8,7 +8,7 @@ from getpass import getuser
 
 import pytest
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.rpc.connection import RemoteError
 from airflow_kstream.minicluster import Minicluster

@@ -10,8 +10,7 @@ import pytest
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.leases.open_file import FileState, Fingerprint
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import own_catalogue, triage_path
 from tests.live.streams import await_that
 from tests.live.writers import Writer, leave_bucket, pattern, writer
 from tests.live.writers.children import Refused

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS
+from airflow_kstream.clients.hdfs.answers import MOST_ROWS
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from tests.simulated.strange_servers import HTML, STRANGE, Answer

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.hdfs.bounded_listing import MOST_ROWS
+from airflow_kstream.clients.hdfs.answers import MOST_ROWS
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import InvalidInput

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import scanner_of
-from airflow_kstream.views.triage import diagnosis_lines
-from airflow_kstream.views.triage_page import diagnosis_page
+from airflow_kstream.supervise.triage.scan import own_catalogue, scanner_of
+from airflow_kstream.views.triage import diagnosis_lines, diagnosis_page
 
 EXAMPLES = [example for signature in own_catalogue().signatures.values() for example in signature.examples]
 HEADS = [

@@ -24,8 +24,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import own_catalogue, triage_path
 from tests.live.cli import cluster_file, ran
 from tests.live.faults.rows import ROWS_A_SECOND, Rows
 from tests.live.streams import BRISK_STOP, await_commits, await_that, cluster, rate_stream, reconciler, stop

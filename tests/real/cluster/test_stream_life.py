@@ -28,7 +28,8 @@ from airflow_kstream.supervise.streams.checkpoint.take_over import take_over
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.pulse.triage import triage_generation
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.look import TriageLook, own_catalogue
+from airflow_kstream.supervise.triage.look import TriageLook
+from airflow_kstream.supervise.triage.scan import own_catalogue
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import (
     BRISK_STOP,

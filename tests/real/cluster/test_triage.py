@@ -18,8 +18,8 @@ from airflow_kstream.model.clusters.application import Application, ApplicationS
 from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.triage.look import own_catalogue, triage_application
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.look import triage_application
+from airflow_kstream.supervise.triage.scan import own_catalogue, triage_path
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import UNAWARE, await_that, cluster, kept_logs, rate_stream, submit_by_hand

@@ -28,8 +28,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.doctor.keytabs import AffectedStream, KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.scan import own_catalogue, triage_path
 from tests.live.brief_clusters import brief_cluster
 from tests.live.streams import (
     BRISK_RESTART,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from airflow_kstream.clients.hdfs.bounded_listing import kept
+from airflow_kstream.clients.hdfs.answers import kept
 
 
 class Row(NamedTuple):

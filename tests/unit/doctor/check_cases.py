@@ -20,11 +20,11 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StopWay,
     StreamFacts,
 )
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.clusters.state_dir_rights import StateDirRights
 from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.kerberos.ticket import Ticket
+from airflow_kstream.model.known_faults import HadoopVersion
 from tests.simulated.doctor_facts import (
     DAY,
     FLINK_STREAM,

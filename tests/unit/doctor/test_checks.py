@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.clusters.cluster_facts import ClusterFacts, ServerClock, SparkClient, StreamFacts
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.finding import DoctorReport, NotChecked, Severity
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.policy.doctor.checks import CHECKS, examine
 from tests.simulated.doctor_facts import (
     IN_ORDER,

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, StreamFacts
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.streams.contract import claim_file
 from airflow_kstream.model.streams.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.known_faults import KNOWN_FAULTS, described, mended
+from airflow_kstream.model.known_faults import KNOWN_FAULTS, HadoopVersion, described, mended
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.doctor import checks
 from airflow_kstream.policy.triage.templates import TROUBLE
-from airflow_kstream.supervise.triage.look import catalogue_with, own_catalogue, signature_files
-from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.scan import catalogue_with, own_catalogue, scanner_of, signature_files
 from airflow_kstream.views.triage import diagnosis_lines
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 from tests.simulated.regex_steps import steps_of, words_of

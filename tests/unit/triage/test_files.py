@@ -19,8 +19,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.model.logs.log_line import HEAD
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import scanned_logs, scanner_of, triage_path
+from airflow_kstream.supervise.triage.scan import own_catalogue, scanned_logs, scanner_of, triage_path
 from tests.differences import first_difference
 from tests.simulated.logs import AGGREGATED, DRIVER, EXECUTOR, died, driver, executor, failing, stopped
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.cli import main
-from airflow_kstream.views.triage_page import diagnosis_page
+from airflow_kstream.views.triage import diagnosis_page
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 
 HOSTILE = (

@@ -11,8 +11,7 @@ import pytest
 from airflow_kstream.model.logs.diagnosis import Confidence, DiagnosisOutcome, Role
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
-from airflow_kstream.supervise.triage.look import own_catalogue
-from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.scan import own_catalogue, scanner_of
 from tests.simulated.logs import (
     DRIVER,
     EXECUTOR,

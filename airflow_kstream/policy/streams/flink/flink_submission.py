@@ -20,6 +20,7 @@ from airflow_kstream.model.streams.deploy import FlinkInstallation, SavepointFor
 from airflow_kstream.model.streams.flink_conf import (
     BACKOFF,
     CLIENT_CERTIFICATE,
+    FILESYSTEMS,
     INTERVAL,
     JOB_MANAGER,
     LIB_DIRS,
@@ -34,6 +35,7 @@ from airflow_kstream.model.streams.flink_conf import (
     flink_connection_errors,
     is_masked,
     is_on,
+    token_filesystems,
 )
 from airflow_kstream.model.streams.flink_contract import jar_settings
 from airflow_kstream.model.streams.flink_job import flink_job_id
@@ -48,7 +50,6 @@ from airflow_kstream.model.streams.submission import (
     from_spec,
     layered,
 )
-from airflow_kstream.policy.streams.flink.flink_tokens import FILESYSTEMS, token_filesystems
 from airflow_kstream.policy.streams.flink.resume import ways_out
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
 

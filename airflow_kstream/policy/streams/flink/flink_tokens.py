@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
-from airflow_kstream.model.streams.flink_conf import RATIO
+from airflow_kstream.model.streams.flink_conf import RATIO, named_filesystems
 from airflow_kstream.model.streams.horizon import LaunchToken, UncountedToken
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon.launch_tokens import (
@@ -20,8 +20,6 @@ from airflow_kstream.policy.streams.horizon.launch_tokens import (
     unknown_kinds,
 )
 
-FILESYSTEMS = "security.kerberos.access.hadoopFileSystems"
-_FILESYSTEMS = (FILESYSTEMS, "yarn.security.kerberos.additionalFileSystems")
 # Both names of a provider's settings, the older last.
 _PREFIXES = ("security.delegation.token.provider.", "security.kerberos.token.provider.")
 # Flink's name of a provider: the service, the kind of its tokens, and when they end.
@@ -46,11 +44,6 @@ def renewal_ratio(conf: Mapping[str, str]) -> float:
     return ratio if 0 < ratio <= 1 else USUAL_RENEWAL_RATIO
 
 
-def token_filesystems(conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
-    """Return the filesystems whose tokens the client gets, the cluster's own first."""
-    return tuple(dict.fromkeys((default_fs.rstrip("/"), *_named(conf))))
-
-
 def uncounted_tokens(
     spec: StreamSpec, conf: Mapping[str, str], default_fs: str, tokens: tuple[LaunchToken, ...] = ()
 ) -> tuple[UncountedToken, ...]:
@@ -73,12 +66,6 @@ def _of_providers(conf: Mapping[str, str], tokens: tuple[LaunchToken, ...]) -> I
 def _of_filesystems(
     conf: Mapping[str, str], default_fs: str, tokens: tuple[LaunchToken, ...]
 ) -> Iterator[UncountedToken]:
-    for filesystem in _named(conf):
+    for filesystem in named_filesystems(conf):
         if filesystem != default_fs.rstrip("/") and not counts_filesystem(filesystem.partition("://")[2], tokens):
             yield UncountedToken(filesystem, "as that filesystem says, and only the connection's own is asked")
-
-
-def _named(conf: Mapping[str, str]) -> tuple[str, ...]:
-    # Flink's lists are separated by semicolons, and by commas in YAML.
-    listed = ";".join(conf.get(key, "") for key in _FILESYSTEMS).replace(",", ";").strip("[]").split(";")
-    return tuple(dict.fromkeys(one for each in listed if (one := each.strip().rstrip("/")).startswith("hdfs://")))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint
-from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.streams.observation import Observation
 
 
 def resume_point(observation: Observation, left: Sequence[FlinkCheckpoint]) -> ResumePoint:

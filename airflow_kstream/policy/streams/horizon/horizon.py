@@ -1,11 +1,4 @@
-"""The moment at which a generation's credentials stop serving it (Algorithm A), and when to act before that.
-
-Which generations leave no aggregated logs, and from when.
-
-A NodeManager aggregates with the tokens of the application's first container (AppLogAggregatorImpl), and nobody
-replaces those: neither YARN nor Spark with a keytab. Once they ended, it says "Skip log upload" and deletes the files.
-Only a ResourceManager with proxy-user privileges hands it others (YARN-2704).
-"""
+"""The moment at which a generation's credentials stop serving it (Algorithm A), and when to act before that."""
 
 from __future__ import annotations
 
@@ -14,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.kerberos.keytab import KeyVersion
-from airflow_kstream.model.streams.generation import Claim, Missing
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason, Replacement
 from airflow_kstream.model.streams.observation import CredentialLook, Observation
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
+from airflow_kstream.model.streams.stream_policies import RestartPolicy
 from airflow_kstream.model.versioned import UnknownSpec
-from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, known_lives, last_round
+from airflow_kstream.policy.streams.horizon.launch_tokens import is_pushed, issued_at, known_lives, last_round
 from airflow_kstream.policy.streams.horizon.refresh import Refresh, refresh_of
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.horizon.start_pacing import spread
@@ -151,19 +144,6 @@ def _pushed_before(end: _End, claim: Claim, refresh: Refresh, policy: RestartPol
     return Horizon(end.reason, end.hard, max(plan, push + (force - push) * _AFTER_PUSHES), force, push, end.token)
 
 
-def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
-    """Return a lower bound of when the generation's tokens were issued: never later than the truth, None if unknown.
-
-    For a submitted generation it is the time of the claim, written just before spark-submit. For an adopted one, or if
-    the claim does not tell enough, it is the ResourceManager's start time less a margin, because the client got its
-    tokens before that.
-    """
-    if claim.submitted_by_us and Missing.LIFETIMES not in claim.file.missing:
-        return claim.claimed_at
-    started = claim.adoption.started
-    return min(started, claim.claimed_at) - policy.adopt_margin if started else None
-
-
 def _unknown(credentials: Credentials, issue: datetime | None) -> bool:
     claim = credentials.claim
     if isinstance(claim.spec, UnknownSpec):
@@ -271,28 +251,6 @@ def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, 
     force = end.hard - min(policy.force_margin, life * _FORCE_SHARE)
     plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * spread(claim.nonce))
     return force, min(plan, force)
-
-
-def logs_end(policy: RestartPolicy, claim: Claim | None, *, renewed: bool, privileged: bool) -> datetime | None:
-    """Return from when an end of the claim's generation leaves no aggregated logs, by the tokens of its launch.
-
-    None if that never comes, or is not known. `renewed` is whether the ResourceManager renews those tokens,
-    `privileged` whether it makes others. Nodes that a job with a keytab reached later aggregate for longer.
-    """
-    issue = issued_at(claim, policy) if claim else None
-    lifetimes = claim.credentials.lifetimes if claim else None
-    if claim is None or lifetimes is None or issue is None or privileged:
-        return None
-    return issue + (lifetimes.max_lifetime if renewed else lifetimes.renew_interval)
-
-
-def must_be_fetched(policy: StopPolicy, ends: datetime | None, now: datetime) -> bool:
-    """Return whether the logs of a generation that is stopped now could be lost before it has ended."""
-    return ends is not None and now + _longest_stop(policy) >= ends
-
-
-def _longest_stop(policy: StopPolicy) -> timedelta:
-    return policy.marker_grace + policy.quiescent_wait + policy.signal_grace + policy.kill_wait
 
 
 def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:

@@ -4,6 +4,10 @@ The ResourceManager renews what it has a TokenRenewer for, until the token's max
 every HDFS, and of a KMS. Nobody can renew HBase's. Hive's has a renewer's name in it, but none in the ResourceManager:
 it ends after one renew interval, which only the metastore knows. Kafka's has no date at all.
 
+A generation leaves no aggregated logs once they ended: a NodeManager aggregates with the tokens of the application's
+first container (AppLogAggregatorImpl), and nobody replaces those, neither YARN nor Spark with a keytab. It then says
+"Skip log upload" and deletes the files. Only a ResourceManager with proxy-user privileges hands it others (YARN-2704).
+
 The readings of a driver's log for its rounds of new tokens: when they are due, and what they show.
 
 A round comes at a share of that interval after the one before. The log names the time of the next one; until it was
@@ -18,9 +22,11 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, KMS_TOKEN
+from airflow_kstream.model.streams.generation import Claim, Missing
 from airflow_kstream.model.streams.horizon import LastRound, LaunchToken, TokenRound
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
 from airflow_kstream.policy.streams.horizon.start_pacing import spread
 
 # A round takes seconds; with a renew interval of minutes, a share of that.
@@ -145,3 +151,38 @@ def last_round(rounds: tuple[TokenRound, ...]) -> LastRound | None:
 
 def _of_round(reading: Reading, round_at: datetime) -> Reading:
     return replace(reading, at=round_at + reading.settles * _TIMES[0], round_at=round_at, tries=0)
+
+
+def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
+    """Return a lower bound of when the generation's tokens were issued: never later than the truth, None if unknown.
+
+    For a submitted generation it is the time of the claim, written just before spark-submit. For an adopted one, or if
+    the claim does not tell enough, it is the ResourceManager's start time less a margin, because the client got its
+    tokens before that.
+    """
+    if claim.submitted_by_us and Missing.LIFETIMES not in claim.file.missing:
+        return claim.claimed_at
+    started = claim.adoption.started
+    return min(started, claim.claimed_at) - policy.adopt_margin if started else None
+
+
+def logs_end(policy: RestartPolicy, claim: Claim | None, *, renewed: bool, privileged: bool) -> datetime | None:
+    """Return from when an end of the claim's generation leaves no aggregated logs, by the tokens of its launch.
+
+    None if that never comes, or is not known. `renewed` is whether the ResourceManager renews those tokens,
+    `privileged` whether it makes others. Nodes that a job with a keytab reached later aggregate for longer.
+    """
+    issue = issued_at(claim, policy) if claim else None
+    lifetimes = claim.credentials.lifetimes if claim else None
+    if claim is None or lifetimes is None or issue is None or privileged:
+        return None
+    return issue + (lifetimes.max_lifetime if renewed else lifetimes.renew_interval)
+
+
+def must_be_fetched(policy: StopPolicy, ends: datetime | None, now: datetime) -> bool:
+    """Return whether the logs of a generation that is stopped now could be lost before it has ended."""
+    return ends is not None and now + _longest_stop(policy) >= ends
+
+
+def _longest_stop(policy: StopPolicy) -> timedelta:
+    return policy.marker_grace + policy.quiescent_wait + policy.signal_grace + policy.kill_wait

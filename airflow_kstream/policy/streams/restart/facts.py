@@ -19,7 +19,8 @@ from airflow_kstream.model.streams.plan import (
 )
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy
-from airflow_kstream.policy.streams.horizon.horizon import horizon_of, issued_at
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
+from airflow_kstream.policy.streams.horizon.launch_tokens import issued_at
 from airflow_kstream.policy.streams.pulse.heartbeat import heartbeat, stall_threshold
 from airflow_kstream.policy.streams.restart.former_spec import SpecChange, failed_spec_words
 from airflow_kstream.policy.streams.restart.freeze import freeze_of, is_well

@@ -25,6 +25,7 @@ from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.deploy import FlinkInstallation
+from airflow_kstream.model.streams.flink_conf import token_filesystems
 from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
@@ -36,7 +37,7 @@ from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.flink.flink_needs import flink_needs, heartbeat_timeout
 from airflow_kstream.policy.streams.flink.flink_submission import flink_submission
-from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
+from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
 from airflow_kstream.policy.streams.flink.retention import superseded
 from airflow_kstream.supervise.clusters.session import ClusterSession

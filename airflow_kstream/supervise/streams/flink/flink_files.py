@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.model.clusters.application import ApplicationState
@@ -13,9 +14,11 @@ from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.given_up import CLOCKS, given_up_before
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import CHECKPOINT
 from airflow_kstream.supervise.streams.folder.engine import Newest
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 # Seconds that the JobManager may take.
 _WITHIN = 20.0

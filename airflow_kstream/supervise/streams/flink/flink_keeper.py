@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.durations import format_duration
@@ -18,10 +19,12 @@ from airflow_kstream.model.streams.flink_contract import DEFAULT_CONFIRM, Kept, 
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import WorkerTokens
 from airflow_kstream.model.versioned import UnknownSpec
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import HERE, SERVES, JobMemory
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 _WORKER = "TaskManager"
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.flink_pages import FlinkPages
@@ -38,8 +38,10 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
 )
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_refusal
 from airflow_kstream.policy.streams.flink.still_tasks import moved
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Newest
+
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 LOG = "jobmanager.log"
 CHECKPOINT = re.compile(r"chk-(\d{1,18})")

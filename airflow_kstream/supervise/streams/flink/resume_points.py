@@ -6,18 +6,21 @@ import re
 import struct
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.clusters.hdfs_path import path_in
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, job_of
 from airflow_kstream.model.streams.generation import Claim
-from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.policy.streams.flink.flink_submission import checkpoints_folder, savepoints_folder
 from airflow_kstream.policy.streams.flink.resume import gone, resume_point, undecided
-from airflow_kstream.supervise.clusters.session import ClusterSession
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.streams.observation import Observation
+    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 METADATA = "_metadata"
 _CHECKPOINT = re.compile(r"chk-(\d{1,18})")

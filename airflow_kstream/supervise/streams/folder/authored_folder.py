@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_kstream.clients.hdfs.bounded_listing import Listing
+from airflow_kstream.clients.hdfs.answers import Listing
 from airflow_kstream.model.clusters.authors import CLOSING, AuthoredFiles, Ground, Supervisors
 from airflow_kstream.model.clusters.hdfs_path import as_word
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable

@@ -26,7 +26,8 @@ from airflow_kstream.model.streams.stream_policies import OnStall
 from airflow_kstream.policy.streams.ends.after_end import trouble, waits_for_a_person
 from airflow_kstream.policy.streams.ends.starvation import starving_environment
 from airflow_kstream.policy.streams.ends.unclaimed import lost_claim
-from airflow_kstream.policy.streams.horizon.horizon import horizon_of, logs_end
+from airflow_kstream.policy.streams.horizon.horizon import horizon_of
+from airflow_kstream.policy.streams.horizon.launch_tokens import logs_end
 from airflow_kstream.policy.streams.horizon.refresh import refreshed
 from airflow_kstream.policy.streams.horizon.start_pacing import may_wait
 from airflow_kstream.policy.streams.pulse.heartbeat import (

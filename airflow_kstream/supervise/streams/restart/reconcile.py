@@ -55,13 +55,16 @@ from airflow_kstream.policy.streams.ends.after_end import (
     refused,
     tells_safe_mode,
 )
-from airflow_kstream.policy.streams.horizon.horizon import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.horizon.launch_tokens import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.restart.facts import report
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.checkpoint.owner_steps import check_ownership_before_stop, settle_ownership
-from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
+from airflow_kstream.supervise.streams.checkpoint.ownership import (
+    check_ownership_before_stop,
+    require_available,
+    settle_ownership,
+)
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
 from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_end

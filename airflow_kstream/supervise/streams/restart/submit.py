@@ -36,7 +36,7 @@ from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.horizon.rotation import keytab_of
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
-from airflow_kstream.supervise.streams.checkpoint.owner_steps import (
+from airflow_kstream.supervise.streams.checkpoint.ownership import (
     check_ownership_before_submission,
     take_ownership_before_claim,
 )

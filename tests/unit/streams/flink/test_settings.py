@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.flink_conf import flink_duration
+from airflow_kstream.model.streams.flink_conf import flink_duration, token_filesystems
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.stream import KeytabCredentials
@@ -17,7 +17,7 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     declared_pace,
     settings_of,
 )
-from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, token_filesystems, uncounted_tokens
+from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, uncounted_tokens
 from tests.simulated.yarn import TICKET_SPEC
 
 MINUTE = timedelta(minutes=1)

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.clients.hdfs.bounded_listing import LONGEST_TEXT
+from airflow_kstream.clients.hdfs.answers import LONGEST_TEXT
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.streams.contract import claim_file, fence_name, is_draft, stop_marker

@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy
-from airflow_kstream.policy.streams.horizon.horizon import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.horizon.launch_tokens import logs_end, must_be_fetched
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.look.verdict import Verdict

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster, Inherited
-from airflow_kstream.model.clusters.hadoop_version import HadoopVersion
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
