@@ -9,16 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.streams.plan import Report
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
+from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, OnStall
+from airflow_kstream.policy.streams.pulse.heartbeat import overlong_batches
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
+from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.orders.desired import start_from
 from airflow_kstream.supervise.streams.pulse.evidence import Evidence, take_evidence
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.simulated.flink import FLINK_SPEC, FlinkLife
 from tests.simulated.life import Life
 from tests.simulated.servers import SimYarn
 from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
@@ -27,6 +37,7 @@ RECORDED = json.loads((Path(__file__).parents[1] / "clients" / "flink_hanging.js
 SETTINGS = json.loads((Path(__file__).parents[1] / "clients" / "flink_answers.json").read_text())["1.20.3"][
     "/jobs/00000000000000000000000000000abc/checkpoints/config"
 ]
+POLICY, LIMIT = HeartbeatPolicy(on_stall=OnStall.RESTART), timedelta(minutes=20)
 HANGS = "sleeps, at com.example.Rows$Waits.map(Rows.java:30)"
 CHAIN = "Source: counted -> waits -> files: Writer -> files: Committer"
 TM = "container_e01_1700000000000_0001_01_000002"
@@ -55,6 +66,8 @@ class Job:
 
     def runs(self, kind: str) -> None:
         shown = self.recorded[kind]
+        for path in ("/taskmanagers", "/jobmanager/thread-dump"):
+            self.page(path, self.recorded[path])
         self.page("/jobs/overview", {"jobs": [{"jid": shown["job"]["jid"]}]})
         self.page(f"/jobs/{shown['job']['jid']}", lambda: said(self._job(shown["job"])))
         self.page(f"/jobs/{shown['job']['jid']}/checkpoints/config", SETTINGS)
@@ -82,8 +95,6 @@ def job(life: Life, request: pytest.FixtureRequest) -> Iterator[Job]:
         life.begin()
         job = Job(life, list(yarn.apps)[-1], server, RECORDED[request.param])
         yarn.containers = (LoggedContainer(TM, "http://node7:8042", "orders"),)
-        for path in ("/taskmanagers", "/jobmanager/thread-dump"):
-            job.page(path, job.recorded[path])
         job.runs("chained")
         yield job
 
@@ -161,3 +172,57 @@ def test_yarn_names_the_containers_of_its_processes(job: Job) -> None:
     assert (master.name, master.tasks) == ("JobManager", None)
     assert (str(worker), worker.tasks) == ("TaskManager 2 on 127.0.0.1", 1)
     assert worker.container == LoggedContainer(TM, "http://node7:8042", "orders")
+
+
+@pytest.fixture
+def hanging(life: Life) -> Iterator[Job]:
+    """A stream of Flink's that `on_stall` restarts; it completed its third checkpoint an hour ago, and hangs since."""
+    with serving({}) as server:
+        life.use(life.hdfs, yarn=SimYarn(life.clock, address=server.address))
+        flink = FlinkLife(life, replace(FLINK_SPEC, heartbeat=POLICY))
+        start_from(life.run, "a new stream", fresh=True)
+        life.begin()
+        flink.complete(3)
+        job = Job(life, flink.application.id, server, RECORDED["2.1.1"])
+        job.runs("chained")
+        life.clock.sleep(3 * LIMIT.total_seconds() + 60)
+        yield job
+
+
+def acted(job: Job) -> Report:
+    """Let its task act on the stall of which a watcher woke it."""
+    (stall,) = overlong_batches(POLICY, observe(job.life.run))
+    return Reconciler(job.life.run, tell=job.told.append).run(Mode.WATCH, stall=stall)
+
+
+def test_a_job_that_hangs_twice_is_followed_from_its_newest_retained_checkpoint(hanging: Job) -> None:
+    first = acted(hanging)
+    assert [done.what for done in first.done] == ["examined checkpoint 4 of generation 1"]
+    assert f"checkpoint 4: TaskManager 2 on 127.0.0.1, task {CHAIN} (1/1)#0: {HANGS}" in hanging.told
+    hanging.life.clock.sleep(LIMIT.total_seconds() / 4)
+    report = acted(hanging)
+    assert report.generation == 2
+    assert "; ".join(done.what for done in report.done).startswith(
+        "examined checkpoint 4 of generation 1; generation 1 "
+    )
+    claim = observe(hanging.life.run).claim
+    assert claim is not None
+    assert claim.start.resume is not None
+    assert claim.start.resume.path.endswith("/chk-3")
+    assert hanging.life.yarn.apps[hanging.application].state is ApplicationState.KILLED
+
+
+@pytest.mark.parametrize("trouble", ["it reads", "its proxy is away", "its checkpoints end with it"])
+def test_a_job_that_may_not_hang_is_left_alone_however_often_it_is_examined(hanging: Job, trouble: str) -> None:
+    if trouble == "it reads":
+        hanging.passes = 1
+    elif trouble == "its proxy is away":
+        hanging.server.script = {"": Answer(503, b"", "text/plain")}
+    else:
+        outside = SETTINGS["externalization"] | {"delete_on_cancellation": True}
+        settings = SETTINGS | {"externalization": outside}
+        hanging.page(f"/jobs/{hanging.recorded['chained']['job']['jid']}/checkpoints/config", settings)
+    for _ in range(4):
+        assert acted(hanging).generation == 1
+        hanging.life.clock.sleep(LIMIT.total_seconds() / 2)
+    assert hanging.life.yarn.application(hanging.application).alive
