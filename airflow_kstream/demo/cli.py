@@ -43,16 +43,17 @@ def demo(
 
 
 def up(
+    flink: Annotated[bool, typer.Option("--flink/--no-flink", help="With a stream that Flink runs.")] = True,
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """Run a kerberized cluster and Airflow with four streams and a stuck file, to play with until Ctrl-C.
+    """Run a kerberized cluster and Airflow with five streams and a stuck file, to play with until Ctrl-C.
 
     A temporary folder is removed at the end, unless something did not start: then its logs tell why.
     """
     end_on_signals()
     console = DemoConsole(Console())
     with working_folder(root, "kstream-up-", console) as folder, ExitStack() as stack:
-        cluster = start_cluster(folder, console, stack)
+        cluster = start_cluster(folder, console, stack, flink=flink)
         _welcome(start_playground(cluster, folder, console, stack), console)
         stack.callback(console.say, "ending Airflow, the streams and the cluster: some seconds")
         signal.pause()
