@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -48,7 +49,7 @@ class Environment:
     minicluster: Minicluster
     supervisor: ProcessSupervisor
     home: AirflowHome
-    streams: tuple[StreamSpec, StreamSpec, StreamSpec]
+    streams: tuple[StreamSpec, ...]
     control: StreamSpec
 
     def connection(self) -> dict[str, Any]:
@@ -63,14 +64,13 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
     os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
     shutil.copy(minicluster.keytab(STREAMER), kafka_keytab)
-    streams = demo_plan.streams(minicluster, kafka_keytab)
+    streams = demo_plan.streams(plan, minicluster, kafka_keytab)
     _write_declarations(plan.root, minicluster, streams)
     home = _airflow_home(plan, minicluster)
     supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
     stack.callback(supervisor.stop)
-    environment = Environment(
-        plan.root, minicluster, supervisor, home, streams, demo_plan.naive(minicluster, kafka_keytab)
-    )
+    control = demo_plan.naive(plan, minicluster, kafka_keytab)
+    environment = Environment(plan.root, minicluster, supervisor, home, streams, control)
     _start_airflow(environment, console)
     return environment
 
@@ -105,9 +105,7 @@ class Shipper:
 
 def _minicluster(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
     console.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN, Kafka")
-    config = MiniclusterConfig(
-        plan.root / "minicluster", renew_interval=plan.renew_interval, max_lifetime=plan.max_lifetime
-    )
+    config = MiniclusterConfig(plan.root / "minicluster", plan.features, plan.renew_interval, plan.max_lifetime)
     minicluster = brought_up(config, console, stack)
     console.say(f"the cluster serves; delegation tokens live {plan.max_lifetime.total_seconds():.0f} s at most")
     return minicluster
@@ -141,6 +139,8 @@ def say_where_they_begin(minicluster: Minicluster, specs: Iterable[StreamSpec]) 
 
 def session_of(minicluster: Minicluster, stack: ExitStack, spec: StreamSpec | None = None) -> ClusterSession:
     """Open a session of the supervisor's own or, with a stream's spec, with that stream's rights."""
+    # Airflow's logging, which is imported here, would show each of its sessions.
+    logging.getLogger("hdfs.client").setLevel(logging.WARNING)
     fields = connection_fields("demo", minicluster.connection(SUPERVISOR))
     cluster = stack.enter_context(cluster_of("demo", fields))
     return stack.enter_context(open_session(cluster, identity_of(spec, cluster) if spec else cluster.watcher))
@@ -188,6 +188,7 @@ def _start_airflow(environment: Environment, console: DemoConsole) -> None:
     api = environment.home.api()
     api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
     await_dags(api, [stream_id(CONNECTION, spec.name) for spec in environment.streams])
+    say_where_they_begin(environment.minicluster, environment.streams)
     console.say(f"Airflow serves at {environment.home.url}; user admin, password {environment.home.login.password}")
 
 

@@ -191,7 +191,8 @@ def rows_of(session: ClusterSession, folder: str) -> list[int]:
     hdfs, buckets = session.hdfs, sorted(session.hdfs.names(folder))
     files = [f"{folder}/{bucket}/{name}" for bucket in buckets for name in hdfs.names(f"{folder}/{bucket}")]
     visible = [path for path in files if "/." not in path]
-    return [int(line) for path in visible for line in hdfs.read(path).split()]
+    # Of a record in a topic, its number stands behind its place there.
+    return [int(line.split("\t")[-1]) for path in visible for line in hdfs.read(path).splitlines()]
 
 
 def pages_of(session: ClusterSession, living: FlinkRunning) -> FlinkPages:

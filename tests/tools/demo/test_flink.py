@@ -1,4 +1,4 @@
-"""What the playground runs of Flink's: declarations, and a job that is compiled on the spot."""
+"""What the playground and the demonstration run of Flink's: declarations, and a job that is compiled on the spot."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.demo import playground
+from airflow_kstream.demo import config, playground
+from airflow_kstream.demo.config import DemoConfig
 from airflow_kstream.demo.flink_job import javac
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.bringup import begin
-from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.tools import java_home
 from airflow_kstream.model.errors import MiniclusterError
 
 
 def test_each_declaration_is_one_that_a_folder_may_hold(tmp_path: Path) -> None:
-    features = frozenset({Feature.HA, Feature.FLINK})
-    minicluster = Minicluster(begin(MiniclusterConfig(tmp_path / "minicluster", features)))
-    streams = playground.streams(minicluster)
-    assert tuple(spec.name for spec in streams) == playground.STREAMS
-    for spec in streams:
+    plan = DemoConfig.of_flink(tmp_path, once=True)
+    minicluster = Minicluster(begin(MiniclusterConfig(tmp_path / "minicluster", plan.features)))
+    streams = config.streams(plan, minicluster, tmp_path / "kafka-client.keytab")
+    assert [spec.name for spec in streams] == ["events-keytab", "events-pushed"]
+    for spec in (*streams, *playground.streams(minicluster)):
         assert spec.checked() == spec
 
 
