@@ -28,31 +28,38 @@ def demo(
         bool,
         typer.Option("--with-crashes", help="Kill (SIGKILL) the triggerer and the scheduler at the worst moments."),
     ] = False,
+    flink: Annotated[
+        bool, typer.Option("--flink", help="Two streams of Flink's, which lose a TaskManager: about 16 minutes.")
+    ] = False,
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
     """Run a kerberized cluster, Airflow, and three streams that outlive their delegation tokens: about 12 minutes.
 
     A temporary folder is removed at the end, unless a promise was broken or something failed: then its logs tell why.
     """
+    if flink and with_crashes:
+        raise typer.BadParameter("remove it: no Flink stream is restarted here", param_hint="--with-crashes")
     end_on_signals()
     console = DemoConsole(Console())
     with working_folder(root, "kstream-demo-", console) as folder:
-        plan = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
+        spark = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
+        plan = DemoConfig.of_flink(folder, once=once) if flink else spark
         if not Demo(plan, console).run():
             raise typer.Exit(1)
 
 
 def up(
+    flink: Annotated[bool, typer.Option("--flink/--no-flink", help="With a stream that Flink runs.")] = True,
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """Run a kerberized cluster and Airflow with four streams and a stuck file, to play with until Ctrl-C.
+    """Run a kerberized cluster and Airflow with five streams and a stuck file, to play with until Ctrl-C.
 
     A temporary folder is removed at the end, unless something did not start: then its logs tell why.
     """
     end_on_signals()
     console = DemoConsole(Console())
     with working_folder(root, "kstream-up-", console) as folder, ExitStack() as stack:
-        cluster = start_cluster(folder, console, stack)
+        cluster = start_cluster(folder, console, stack, flink=flink)
         _welcome(start_playground(cluster, folder, console, stack), console)
         stack.callback(console.say, "ending Airflow, the streams and the cluster: some seconds")
         signal.pause()

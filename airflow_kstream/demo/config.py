@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import getpass
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow_kstream.demo import jobs
+from airflow_kstream.demo.flink_job import of_flink
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.config import DEFAULT_FEATURES, Feature
 from airflow_kstream.minicluster.jars import kafka_connector_jars
 from airflow_kstream.model.streams.deploy import Deploy
-from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import (
+    EngineName,
+    FlinkStreamSpec,
+    KeytabCredentials,
+    StreamSpec,
+    TicketCredentials,
+)
 from airflow_kstream.model.streams.stream_policies import (
     HeartbeatPolicy,
     RefreshPolicy,
@@ -45,6 +54,19 @@ BRISK_REFRESH = RefreshPolicy(push_ratio=0.4, confirm_within=timedelta(seconds=3
 BRISK_WATCH = WatchPolicy(
     every=timedelta(seconds=3), look_every=timedelta(seconds=1), recovery_wait=timedelta(seconds=20)
 )
+_BRISK: dict[str, Any] = {
+    "restart": BRISK_RESTART,
+    "refresh": BRISK_REFRESH,
+    "stop": BRISK_STOP,
+    "submit": BRISK_SUBMIT,
+    "heartbeat": BRISK_HEARTBEAT,
+    "watch": BRISK_WATCH,
+}
+# A JobManager answers a push within a minute: the first one, which is a test, before a restart would be planned.
+_OF_FLINK: dict[str, Any] = {
+    "restart": replace(BRISK_RESTART, plan_ratio=0.65),
+    "refresh": replace(BRISK_REFRESH, confirm_within=timedelta(seconds=75)),
+}
 
 
 @dataclass(frozen=True)
@@ -57,27 +79,36 @@ class DemoConfig:
     lives: int = 3
     with_crashes: bool = False
     once: bool = False
+    features: frozenset[Feature] = DEFAULT_FEATURES
+
+    @classmethod
+    def of_flink(cls, root: Path, *, once: bool) -> DemoConfig:
+        """Return a run with jobs of Flink's. They answer a push within a minute, so that tokens live longer."""
+        lives = timedelta(seconds=210), timedelta(minutes=4)
+        return cls(root, *lives, once=once, features=DEFAULT_FEATURES | {Feature.FLINK})
+
+    @property
+    def engine(self) -> EngineName:
+        return EngineName.FLINK if Feature.FLINK in self.features else EngineName.SPARK
 
 
-def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec, StreamSpec]:
-    """Return the same job three times: one that logs in by itself, one that gets fresh tokens while it runs, and one
-    that lives on the tokens of its submission."""
+def streams(plan: DemoConfig, minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, ...]:
+    """Return the same job several times: one that logs in by itself, one that gets fresh tokens while it runs, and one
+    of Spark's that lives on the tokens of its submission."""
     principal, keytab = minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))
-    return (
-        _spec(minicluster, WITH_KEYTAB, KeytabCredentials(principal, keytab), kafka_keytab),
-        _spec(minicluster, PUSHED, TicketCredentials(principal, keytab, refresh=True), kafka_keytab),
-        _spec(minicluster, WITHOUT_KEYTAB, TicketCredentials(principal, keytab), kafka_keytab),
-    )
+    credentials: dict[str, KeytabCredentials | TicketCredentials] = {
+        WITH_KEYTAB: KeytabCredentials(principal, keytab),
+        PUSHED: TicketCredentials(principal, keytab, refresh=True),
+    }
+    if plan.engine is EngineName.SPARK:
+        credentials[WITHOUT_KEYTAB] = TicketCredentials(principal, keytab)
+    return tuple(_SPECS[plan.engine](minicluster, name, each, kafka_keytab) for name, each in credentials.items())
 
 
-def naive(minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
-    """Return the control: declared like the others, but submitted with plain spark-submit and unsupervised."""
-    return _spec(
-        minicluster,
-        NAIVE,
-        TicketCredentials(minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))),
-        kafka_keytab,
-    )
+def naive(plan: DemoConfig, minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
+    """Return the control: declared like the others, but submitted with the engine's plain client and unsupervised."""
+    credentials = TicketCredentials(minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER)))
+    return _SPECS[plan.engine](minicluster, NAIVE, credentials, kafka_keytab)
 
 
 def table(name: str) -> str:
@@ -93,7 +124,7 @@ def _home() -> str:
     return f"/user/{getpass.getuser()}"
 
 
-def _spec(
+def _spark(
     minicluster: Minicluster, name: str, credentials: KeytabCredentials | TicketCredentials, kafka_keytab: Path
 ) -> StreamSpec:
     arguments = {
@@ -118,10 +149,25 @@ def _spec(
             jars=tuple(str(jar) for jar in kafka_connector_jars()),
             executors=1,
         ),
-        restart=BRISK_RESTART,
-        refresh=BRISK_REFRESH,
-        stop=BRISK_STOP,
-        submit=BRISK_SUBMIT,
-        heartbeat=BRISK_HEARTBEAT,
-        watch=BRISK_WATCH,
+        **_BRISK,
     )
+
+
+def _flink(
+    minicluster: Minicluster, name: str, credentials: KeytabCredentials | TicketCredentials, kafka_keytab: Path
+) -> StreamSpec:
+    login = minicluster.principal(STREAMER), kafka_keytab.name
+    return FlinkStreamSpec(
+        name=name,
+        credentials=credentials,
+        arguments=("kafka", minicluster.bootstrap_servers, TOPIC, *login, minicluster.default_fs + table(name)),
+        checkpoints=(checkpoint(name),),
+        outputs=(table(name),),
+        # The job's jar is on its JobManager's class path, too: of classes that both have, one must win.
+        conf={"execution.checkpointing.interval": "5s", "classloader.resolve-order": "parent-first"},
+        **of_flink(minicluster, kafka_keytab),
+        **_BRISK | _OF_FLINK,
+    )
+
+
+_SPECS = {EngineName.SPARK: _spark, EngineName.FLINK: _flink}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,20 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.config import CONNECTION, STREAMER, SUPERVISOR, TOPIC, DemoConfig
 from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.demo.flink_job import build_job, javac, job_jar
 from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, SupervisorEvent
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.jars import are_cached
 from airflow_kstream.minicluster.processes import Launch
 from airflow_kstream.model.errors import MiniclusterError
-from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec
+from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.folder.run import StreamRun
+from airflow_kstream.supervise.streams.orders.desired import start_from
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Environment:
     minicluster: Minicluster
     supervisor: ProcessSupervisor
     home: AirflowHome
-    streams: tuple[StreamSpec, StreamSpec, StreamSpec]
+    streams: tuple[StreamSpec, ...]
     control: StreamSpec
 
     def connection(self) -> dict[str, Any]:
@@ -54,14 +64,13 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
     os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
     shutil.copy(minicluster.keytab(STREAMER), kafka_keytab)
-    streams = demo_plan.streams(minicluster, kafka_keytab)
+    streams = demo_plan.streams(plan, minicluster, kafka_keytab)
     _write_declarations(plan.root, minicluster, streams)
     home = _airflow_home(plan, minicluster)
     supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
     stack.callback(supervisor.stop)
-    environment = Environment(
-        plan.root, minicluster, supervisor, home, streams, demo_plan.naive(minicluster, kafka_keytab)
-    )
+    control = demo_plan.naive(plan, minicluster, kafka_keytab)
+    environment = Environment(plan.root, minicluster, supervisor, home, streams, control)
     _start_airflow(environment, console)
     return environment
 
@@ -96,13 +105,45 @@ class Shipper:
 
 def _minicluster(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
     console.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN, Kafka")
-    config = MiniclusterConfig(
-        plan.root / "minicluster", renew_interval=plan.renew_interval, max_lifetime=plan.max_lifetime
-    )
-    stack.callback(_down, config.root)
-    minicluster = Minicluster.up(config)
+    config = MiniclusterConfig(plan.root / "minicluster", plan.features, plan.renew_interval, plan.max_lifetime)
+    minicluster = brought_up(config, console, stack)
     console.say(f"the cluster serves; delegation tokens live {plan.max_lifetime.total_seconds():.0f} s at most")
     return minicluster
+
+
+def brought_up(config: MiniclusterConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
+    """Start the cluster, and build its job of Flink's where it has Flink; `stack` stops it in any case.
+
+    Raises MiniclusterError: when a part does not start, or Java has no compiler.
+    """
+    flink = Feature.FLINK in config.features
+    if flink:
+        javac("-version")
+        if not are_cached("flink", "flink-kafka"):
+            console.say("Flink is downloaded, 240 MB, the first time")
+    stack.callback(_down, config.root)
+    minicluster = Minicluster.up(config)
+    if flink:
+        build_job(Feature.FLINK, job_jar(minicluster))
+    return minicluster
+
+
+def say_where_they_begin(minicluster: Minicluster, specs: Iterable[StreamSpec]) -> None:
+    """Say of Flink's streams among these that they begin with no state: nobody but a person knows, so it is asked."""
+    if asked := [spec for spec in specs if spec.engine is EngineName.FLINK]:
+        with ExitStack() as stack:
+            session = session_of(minicluster, stack)
+            for spec in asked:
+                start_from(StreamRun(session, spec, engine_of(spec)), "it begins with no state", fresh=True)
+
+
+def session_of(minicluster: Minicluster, stack: ExitStack, spec: StreamSpec | None = None) -> ClusterSession:
+    """Open a session of the supervisor's own or, with a stream's spec, with that stream's rights."""
+    # Airflow's logging, which is imported here, would show each of its sessions.
+    logging.getLogger("hdfs.client").setLevel(logging.WARNING)
+    fields = connection_fields("demo", minicluster.connection(SUPERVISOR))
+    cluster = stack.enter_context(cluster_of("demo", fields))
+    return stack.enter_context(open_session(cluster, identity_of(spec, cluster) if spec else cluster.watcher))
 
 
 def _down(root: Path) -> None:
@@ -147,6 +188,7 @@ def _start_airflow(environment: Environment, console: DemoConsole) -> None:
     api = environment.home.api()
     api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
     await_dags(api, [stream_id(CONNECTION, spec.name) for spec in environment.streams])
+    say_where_they_begin(environment.minicluster, environment.streams)
     console.say(f"Airflow serves at {environment.home.url}; user admin, password {environment.home.login.password}")
 
 

@@ -14,6 +14,9 @@ from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 
+# In which a checkpoint may still become complete that a TaskManager has acknowledged before its end.
+_A_MOMENT = timedelta(seconds=3)
+
 
 @dataclass
 class Life:
@@ -42,6 +45,7 @@ class History:
     spec: StreamSpec
     lives: dict[int, Life] = field(default_factory=dict)
     confirmed: set[TokenPush] = field(default_factory=set)
+    last_commit: datetime | None = None
 
     def take(self, observation: Observation) -> Iterator[str]:
         """Record an observation, and yield a line for each thing that is new in it."""
@@ -60,6 +64,9 @@ class History:
             if not app.alive and life.died is None:
                 life.died = app.finished or observation.now
                 yield self._died(life, app.final_status)
+        self.last_commit = max(
+            (point.last_commit for point in observation.checkpoints if point.last_commit), default=None
+        )
         yield from self._verified(observation)
         yield from self._pushed(observation)
 
@@ -101,3 +108,22 @@ class History:
             life.first_commit = observation.checkpoints[0].last_commit or observation.now
             took = life.first_commit - life.issued
             yield f"generation {life.generation} has its first new commit, {took.total_seconds():.0f} s after its claim"
+
+
+@dataclass
+class Loss:
+    """The loss of a stream's TaskManager. `works` is its first checkpoint since, which another one has to have made."""
+
+    history: History
+    application: str
+    at: datetime
+    killed: int
+    works: datetime | None = None
+
+    def look(self) -> bool:
+        """Return True once: when it works again."""
+        last = self.history.last_commit
+        if self.works or last is None or last <= self.at + _A_MOMENT:
+            return False
+        self.works = last
+        return True

@@ -1,4 +1,4 @@
-"""The playground: a kerberized cluster and an Airflow with four streams and a stuck file, to meet the pages in."""
+"""The playground: a kerberized cluster and an Airflow with five streams and a stuck file, to meet the pages in."""
 
 from __future__ import annotations
 
@@ -22,24 +22,31 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.config import BRISK_RESTART, BRISK_STOP, BRISK_SUBMIT, BRISK_WATCH, STREAMER, SUPERVISOR
 from airflow_kstream.demo.console import DemoConsole
-from airflow_kstream.demo.environment import await_dags, tell_deaths
+from airflow_kstream.demo.environment import await_dags, brought_up, say_where_they_begin, tell_deaths
+from airflow_kstream.demo.flink_job import of_flink
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.clients import first_stream
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.model.errors import MiniclusterError
-from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy, RefreshPolicy
 
 CONNECTION = "playground"
 # One that nothing declares yet, to play with.
 YOURS = "sales"
-STREAMS = ("prices", "orders", "shipments", "clicks")
+STREAMS = ("prices", "orders", "shipments", "clicks", "visits")
 LANDING = f"/user/{getpass.getuser()}/landing"
 STUCK = f"{LANDING}/part-00007.avro.tmp"
 # Long enough to look around in, and short enough to see a restart and a push.
 RENEW_INTERVAL, MAX_LIFETIME = timedelta(minutes=4), timedelta(minutes=8)
 _HANGS_AFTER = 12
+_BRISK: Mapping[str, Any] = {
+    "restart": BRISK_RESTART,
+    "stop": BRISK_STOP,
+    "submit": BRISK_SUBMIT,
+    "watch": replace(BRISK_WATCH, every=timedelta(seconds=5)),
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,8 @@ class Playground:
 
 
 def streams(minicluster: Minicluster) -> tuple[StreamSpec, ...]:
-    """Return four streams: with a keytab, with a short horizon, with pushed tokens, and one that hangs."""
+    """Return five streams: with a keytab, with a short horizon, with pushed tokens, one that hangs, and one of Flink's
+    where the cluster has it."""
     principal, keytab = minicluster.principal(STREAMER), str(minicluster.keytab(STREAMER))
     own, once = KeytabCredentials(principal, keytab), TicketCredentials(principal, keytab)
     pushed = replace(once, refresh=True)
@@ -74,34 +82,51 @@ def streams(minicluster: Minicluster) -> tuple[StreamSpec, ...]:
         _stream("orders", once),
         _stream("shipments", pushed, refresh=RefreshPolicy(confirm_within=timedelta(minutes=1))),
         _stream("clicks", own, str(_HANGS_AFTER), heartbeat=brisk),
+        *((_visits(minicluster, own),) if Feature.FLINK in minicluster.plan.features else ()),
     )
 
 
 def _stream(name: str, credentials: Any, *arguments: str, **more: Any) -> StreamSpec:
-    folder = f"/user/{getpass.getuser()}/playground/{name}"
+    folder = _folder(name)
     return StreamSpec(
         name=name,
         credentials=credentials,
         application=str(Path(jobs.__file__).with_name("ticking.py")),
         arguments=(folder, *arguments),
         checkpoints=(f"{folder}/checkpoint",),
-        restart=BRISK_RESTART,
-        stop=BRISK_STOP,
-        submit=BRISK_SUBMIT,
-        watch=replace(BRISK_WATCH, every=timedelta(seconds=5)),
+        **_BRISK,
         **more,
     )
 
 
-def start_cluster(root: Path, console: DemoConsole, stack: ExitStack) -> Minicluster:
-    """Start a cluster whose tokens live for minutes; `stack` stops it."""
+def _visits(minicluster: Minicluster, credentials: KeytabCredentials) -> FlinkStreamSpec:
+    folder = _folder("visits")
+    return FlinkStreamSpec(
+        name="visits",
+        credentials=credentials,
+        arguments=("rate", "5", f"{minicluster.default_fs}{folder}/rows"),
+        checkpoints=(f"{folder}/checkpoints",),
+        outputs=(f"{folder}/rows",),
+        conf={"execution.checkpointing.interval": "10s"},
+        **of_flink(minicluster),
+        **_BRISK,
+    )
+
+
+def _folder(stream: str) -> str:
+    return f"/user/{getpass.getuser()}/playground/{stream}"
+
+
+def start_cluster(root: Path, console: DemoConsole, stack: ExitStack, *, flink: bool = True) -> Minicluster:
+    """Start a cluster whose tokens live for minutes, with Flink unless that is not wanted; `stack` stops it."""
     console.say("starting a kerberized cluster (the first time some minutes): KDC, HDFS with two NameNodes, YARN")
     plan = MiniclusterConfig(
-        root / "minicluster", frozenset({Feature.HA}), renew_interval=RENEW_INTERVAL, max_lifetime=MAX_LIFETIME
+        root / "minicluster",
+        frozenset({Feature.HA, Feature.FLINK} if flink else {Feature.HA}),
+        renew_interval=RENEW_INTERVAL,
+        max_lifetime=MAX_LIFETIME,
     )
-    minicluster = Minicluster.up(plan)
-    stack.callback(minicluster.down)
-    return minicluster
+    return brought_up(plan, console, stack)
 
 
 def start_playground(
@@ -127,6 +152,7 @@ def start_playground(
         supervisor.start(component)
     leave_a_file_open(minicluster, stack)
     home.wait_until_healthy(supervisor, timeout=300)
+    say_where_they_begin(minicluster, specs)
     _unpause(home, minicluster, specs)
     return Playground(root, minicluster, home, cluster_file)
 

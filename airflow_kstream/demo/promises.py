@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.demo.history import History
+from airflow_kstream.demo.history import History, Loss
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.policy.streams.ends.ends import end_of
@@ -49,10 +49,33 @@ def restarted_in_time(history: History, at_least: int) -> Promise:
 def died_of_its_token(control: Application) -> Promise:
     """Check that the unsupervised control ended, and that its diagnostics name the dead token."""
     kept = not control.alive and end_of(control.diagnostics).kind is EndKind.CREDENTIALS
-    quoted = re.search(r"InvalidToken\W+([^\n]{0,80})", control.diagnostics)
-    reason = f"InvalidToken: {quoted[1].strip()}" if quoted else "no token in its diagnostics"
+    reason = _dead_token(control.diagnostics) or "no token in its diagnostics"
     evidence = f"{control.state}/{control.final_status}, {reason}"
     return Promise("unsupervised control: died of its token", kept, evidence)
+
+
+def never_worked_again(control: Application, workers: int, log: str) -> Promise:
+    """Check that the unsupervised control has no TaskManager, though YARN says that it runs; its log has to say why."""
+    reason = _dead_token(log)
+    evidence = f"{control.state} with {workers} TaskManagers, {reason or 'no token in its log'}"
+    kept = control.alive and not workers and bool(reason)
+    return Promise("unsupervised control: could not replace its TaskManager", kept, evidence)
+
+
+def replaced(loss: Loss, max_lifetime: timedelta) -> Promise:
+    """Check that a TaskManager was killed past the life of the first tokens, and that the same job got another one."""
+    newest = loss.history.newest
+    age = loss.at - newest.issued if newest else timedelta()
+    late = newest is not None and newest.application == loss.application and age > max_lifetime
+    took = f"checkpoints again {(loss.works - loss.at).total_seconds():.0f} s later" if loss.works else "none came back"
+    evidence = f"killed {age / max_lifetime:.1f} max-lifetimes after its claim, {took}"
+    name = f"{loss.history.spec.name}: replaced a TaskManager after its first tokens' end"
+    return Promise(name, late and loss.killed > 0 and loss.works is not None, evidence)
+
+
+def _dead_token(text: str) -> str:
+    quoted = re.search(r"InvalidToken\W+([^\n]{0,80})", text)
+    return f"InvalidToken: {quoted[1].strip()}" if quoted else ""
 
 
 def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:

@@ -1,11 +1,11 @@
-"""The demonstration: three streams, two without a keytab, outlive their delegation tokens; a control doesn't."""
+"""The demonstration: streams, with a keytab and without, outlive their delegation tokens; a control doesn't."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,30 +16,27 @@ from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo import jobs, promises
 from airflow_kstream.demo.config import CONNECTION, STREAMER, DemoConfig, table
 from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.demo.control import Control
 from airflow_kstream.demo.crashes import Crashes
-from airflow_kstream.demo.environment import Environment, Shipper, make_environment
-from airflow_kstream.demo.history import History
+from airflow_kstream.demo.environment import Environment, Shipper, make_environment, session_of
+from airflow_kstream.demo.history import History, Loss
 from airflow_kstream.demo.promises import Promise
-from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.minicluster.flink import lose_taskmanager
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.horizon.rotation import identity_of
+from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
-from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import set_desired
-from airflow_kstream.supervise.streams.spark.spark_engine import DRIVER_HELPER
 
-_CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
 # Seconds until a stream's first commit.
 _START = 600
-# The control's first token is a few seconds older than its application.
+# The first token is a few seconds older than its application.
 _AFTER_DEATH = timedelta(seconds=5)
 # A topic that is quiet for this long counts as drained; a restart meanwhile would be harmless but confusing.
 _DRAIN = timedelta(seconds=20)
@@ -59,12 +56,12 @@ class Demo:
             environment = make_environment(self.plan, self.console, stack)
             self._histories = [History(spec) for spec in environment.streams]
             shipper = Shipper(environment, stack)
-            session = _open_session(environment, stack)
+            session = session_of(environment.minicluster, stack, environment.streams[0])
             control = Control(environment, self.console)
             self._start(environment, session, control)
             self._watch(environment, session, control)
             self._finish(environment, session, shipper)
-            self.promises.append(promises.died_of_its_token(control.seen(session)))
+            self.promises.append(control.promise(session))
             self.console.conclude(self.promises)
             if not self.plan.once:
                 self._stay(environment)
@@ -94,25 +91,37 @@ class Demo:
         self.console.say(f"its DAG {dag_id} is unpaused", spec.name)
 
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
-        """Watch until those that need no restart have outlived their tokens often enough, and the other one is not
-        mid-restart."""
+        """Watch until those that need no restart have outlived their tokens often enough, and no other is mid-restart.
+
+        What a demonstration shows of crashes, it shows of the stream that is restarted.
+        """
         crashes = Crashes(environment.supervisor, self.console) if self.plan.with_crashes else None
-        *unrestarted, without = self._histories
+        losses: list[Loss] = []
+        unrestarted = [history for history in self._histories if _needs_no_restart(history.spec)]
+        restarted = [history for history in self._histories if history not in unrestarted]
         failed_over = False
         while True:
             now = self._observe_all(session)
             if crashes:
-                crashes.strike(without, now)
-            if not failed_over and control.token_is_dead(session, now, self.plan.max_lifetime):
+                crashes.strike(restarted[0], now)
+            if not failed_over and self._all_lived_enough(self._histories, now, 1):
                 failed_over = self._fail_over(environment)
-            enough = all(self._lived_enough(history, now, self.plan.lives) for history in unrestarted)
-            if failed_over and enough and self._may_end(without, now):
+                control.lose_taskmanager(session)
+                flinks = [history for history in self._histories if history.spec.engine is EngineName.FLINK]
+                losses = [self._lose_taskmanager(environment, session, history) for history in flinks]
+            for loss in losses:
+                if loss.look():
+                    self.console.say("another TaskManager works", loss.history.spec.name)
+            enough = failed_over and self._all_lived_enough(unrestarted, now, self.plan.lives)
+            settled = all(_settled(history, now) for history in restarted) and all(loss.works for loss in losses)
+            # On a machine that is always restarting, one max-lifetime later.
+            if enough and (settled or self._all_lived_enough(self._histories, now, self.plan.lives + 1)):
                 break
             time.sleep(_LOOK_EVERY)
-        self.promises += [
-            promises.lived_through(history, now, self.plan.lives, self.plan.max_lifetime) for history in unrestarted
-        ]
-        self.promises.append(promises.restarted_in_time(without, self.plan.lives))
+        lives, max_lifetime = self.plan.lives, self.plan.max_lifetime
+        self.promises += [promises.lived_through(history, now, lives, max_lifetime) for history in unrestarted]
+        self.promises += [promises.restarted_in_time(history, lives) for history in restarted]
+        self.promises += [promises.replaced(loss, max_lifetime) for loss in losses]
         if crashes:
             self.promises.append(crashes.promise())
 
@@ -134,26 +143,33 @@ class Demo:
         )
         return True
 
+    def _lose_taskmanager(self, environment: Environment, session: ClusterSession, history: History) -> Loss:
+        application = (history.newest and history.newest.application) or ""
+        killed = lose_taskmanager(environment.minicluster.root, application)
+        self.console.say("SIGKILL to its TaskManager, on a node that has nothing of it left", history.spec.name)
+        return Loss(history, application, session.hdfs.now(), len(killed))
+
+    def _all_lived_enough(self, histories: Iterable[History], now: datetime, lives: int) -> bool:
+        """Return True if each of them, and the control, which is older, was submitted more than so many lives ago."""
+        return all(self._lived_enough(history, now, lives) for history in histories)
+
     def _lived_enough(self, history: History, now: datetime, lives: int) -> bool:
         first = history.lives.get(1)
         return first is not None and now - first.issued > lives * self.plan.max_lifetime + _AFTER_DEATH
-
-    def _may_end(self, without: History, now: datetime) -> bool:
-        """Return True if no restart is under way; on a machine that is always restarting, one max-lifetime later."""
-        return _settled(without, now) or self._lived_enough(without, now, self.plan.lives + 1)
 
     def _finish(self, environment: Environment, session: ClusterSession, shipper: Shipper) -> None:
         """Stop the input, drain, stop the streams through Airflow, and compare tables with files."""
         ends = shipper.finish()
         self.console.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
-        self._await(lambda: all(drained(_observe(session, history)) for history in self._histories), "drain")
+        ended = session.hdfs.now()
+        self._await(lambda: all(drained(_observe(session, history), ended) for history in self._histories), "drain")
         for history in self._histories:
             set_desired(_run_of(session, history), DesiredState.STOPPED, "the demonstration is over")
         self._await(lambda: all(_ended(_observe(session, history)) for history in self._histories), "stop by Airflow")
         self._observe_all(session)
         self.console.say("Airflow stopped all streams, its tasks wait for a start; reading the tables through Spark")
         for history in self._histories:
-            findings = _audit(environment, history.spec.name, ends)
+            findings = _audit(environment, history.spec, ends)
             self.promises.append(promises.table_is_exact(history.spec.name, findings))
 
     def _await(self, condition: Any, what: str, seconds: float = 180) -> None:
@@ -169,57 +185,6 @@ class Demo:
         )
         while True:
             time.sleep(3600)
-
-
-@dataclass
-class Control:
-    """The control: the same job without a keytab, submitted by plain spark-submit and unsupervised.
-
-    It has YARN's default of two attempts: from a PySpark driver's death YARN learns only the exit code, but the second
-    attempt can't be localised with a dead token and puts InvalidToken into the diagnostics.
-    """
-
-    environment: Environment
-    console: DemoConsole
-    failed: bool = False
-
-    def submit(self) -> None:
-        spec = self.environment.control
-        conf = {**self.environment.minicluster.spark_conf(), **spec.plain_conf, "spark.yarn.tags": _CONTROL_TAG}
-        conf["spark.yarn.submit.waitAppCompletion"] = "false"
-        argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
-        argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-        argv += ["--jars", ",".join(spec.deploy.jars), "--files", ",".join(spec.deploy.files)]
-        argv += ["--py-files", DRIVER_HELPER]
-        log = self.environment.root / "control.log"
-        with log.open("wb") as output:
-            done = subprocess.run(
-                [*argv, spec.application, *spec.arguments],
-                env=self.environment.minicluster.client_env(STREAMER),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-            )
-        if done.returncode:
-            raise MiniclusterError(
-                f"it ended with {done.returncode}; its output is in {log}", tried="submit the control"
-            )
-        self.console.say("submitted with plain spark-submit, and left to itself", spec.name)
-
-    def seen(self, session: ClusterSession) -> Application:
-        return max(session.yarn.applications(_CONTROL_TAG), key=lambda app: app.id)
-
-    def token_is_dead(self, session: ClusterSession, now: datetime, max_lifetime: timedelta) -> bool:
-        try:
-            app = self.seen(session)
-        except Unavailable:
-            return False
-        return app.started is not None and now > app.started + max_lifetime + _AFTER_DEATH
-
-
-def _open_session(environment: Environment, stack: ExitStack) -> ClusterSession:
-    cluster = stack.enter_context(cluster_of("demo", connection_fields("demo", environment.connection())))
-    return stack.enter_context(open_session(cluster, identity_of(environment.streams[0], cluster)))
 
 
 def _run_of(session: ClusterSession, history: History) -> StreamRun:
@@ -242,23 +207,33 @@ def _settled(history: History, now: datetime) -> bool:
     return newest.plan is None or newest.plan - now > _DRAIN
 
 
-def drained(observation: Observation) -> bool:
+def drained(observation: Observation, ended: datetime) -> bool:
     """Return True if everything is committed and nothing new was planned for several triggers.
 
-    Between two generations a checkpoint is quiet, too: the newest one must have committed.
+    Between two generations a checkpoint is quiet, too: the newest one must have committed. Checkpoints that come by the
+    clock are never quiet: one that is complete so long after the input's end has all of it.
     """
-    quiet = observation.last_move is not None and observation.now - observation.last_move > _DRAIN
-    return quiet and verified(observation) and all(point.quiescent for point in observation.checkpoints)
+    moved = observation.last_move
+    if moved is None or not verified(observation):
+        return False
+    by_clock = any(point.clock for point in observation.checkpoints)
+    quiet = moved - ended if by_clock else observation.now - moved
+    return quiet > _DRAIN and all(point.quiescent for point in observation.checkpoints)
 
 
-def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
+def _needs_no_restart(spec: StreamSpec) -> bool:
+    return spec.credentials.renews_itself or spec.credentials.refresh
+
+
+def _audit(environment: Environment, spec: StreamSpec, ends: Mapping[str, int]) -> dict[str, Any]:
     """Run `jobs/verify_events.py` by spark-submit on this machine and return its findings."""
     minicluster = environment.minicluster
     ends_file = environment.root / "ends.json"
     ends_file.write_text(json.dumps(dict(ends)))
     files = [word for key, path in minicluster.event_logs().items() for word in ("--file", f"{key}={path}")]
     script = str(Path(jobs.__file__).with_name("verify_events.py"))
-    argv = ["spark-submit", "--master", "local[2]", script, "--table", minicluster.default_fs + table(name), *files]
+    kind = "--lines" if spec.engine is EngineName.FLINK else "--table"
+    argv = ["spark-submit", "--master", "local[2]", script, kind, minicluster.default_fs + table(spec.name), *files]
     done = subprocess.run(
         [*argv, "--ends", str(ends_file)],
         env=minicluster.client_env(STREAMER),
@@ -269,5 +244,5 @@ def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict
     try:
         findings: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError as error:
-        raise MiniclusterError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
+        raise MiniclusterError(done.stderr[-2000:], tried=f"read the table of {spec.name} through Spark") from error
     return findings

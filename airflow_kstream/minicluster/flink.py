@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
 
 from airflow_kstream.clients.flink import LOG4J
 from airflow_kstream.minicluster import hdfs
@@ -17,6 +22,8 @@ from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 from airflow_kstream.minicluster.tools import java_home
 
+# Words of the command lines of an application's processes.
+JOB_MANAGER, TASK_MANAGER = "YarnApplicationClusterEntryPoint", "YarnTaskExecutorRunner"
 _MAIN = "org.apache.flink.client.cli.CliFrontend"
 # Since Java 17 Flink's serializers and its closure cleaner need these.
 _OPENED = ("io", "lang", "lang.reflect", "net", "nio", "text", "time", "util", "util.concurrent")
@@ -60,13 +67,25 @@ def defaults(site: Site) -> dict[str, str]:
     }
 
 
-def command(site: Site, feature: Feature, conf_dir: Path, log: Path) -> list[str]:
-    """Return the start of the command line of Flink's client, which logs to that file; its action follows."""
-    logging = [f"-Dlog.file={log}", f"-Dlog4j.configurationFile={(conf_dir / 'log4j.properties').as_uri()}"]
+def client(site: Site, feature: Feature, conf_dir: Path, settings: Mapping[str, Any], job: Iterable[str]) -> list[str]:
+    """Return the command line of Flink's client that submits a job in application mode: its options, jar and words.
+
+    All its settings stand in `conf_dir`, which is made, and is to be its FLINK_CONF_DIR.
+    """
+    conf_dir.mkdir(mode=0o700)
+    own = {"execution.target": "yarn-application", "yarn.application-attempts": 1}
+    (conf_dir / "config.yaml").write_text(yaml.safe_dump({**conf(site, feature), **own, **settings}))
+    (conf_dir / "log4j.properties").write_text(LOG4J)
+    logging = [
+        f"-Dlog.file={conf_dir}/client.log",
+        f"-Dlog4j.configurationFile={(conf_dir / 'log4j.properties').as_uri()}",
+    ]
     java = [str(java_home() / "bin/java"), *site.java_options_outside_yarn(), *_opened(), *logging, "-Xmx256m"]
     # Its own logging comes before Hadoop's.
     classpath = os.pathsep.join([f"{flink_jars(feature)}/*", str(site.folders.client_conf), f"{hadoop_jars()}/*"])
-    return [*java, f"-Djava.library.path={native_library()}", "-cp", classpath, _MAIN]
+    # What starts an application changed with Flink 2.
+    verb = "run-application" if feature is Feature.FLINK else "run"
+    return [*java, f"-Djava.library.path={native_library()}", "-cp", classpath, _MAIN, verb, *job]
 
 
 def home(site: Site, feature: Feature) -> Path:
@@ -96,6 +115,32 @@ def lib_dir(feature: Feature) -> str:
     return f"hdfs://{NAMESERVICE}{_lib(feature)}"
 
 
+def processes(root: Path, application: str, role: str) -> list[psutil.Process]:
+    """Return the application's JVMs that have this role; the shells that started them wait beside them."""
+    return [process for process in psutil.process_iter() if _has(process, root, application, role)]
+
+
+def empty_the_nodes_cache(root: Path, application: str) -> None:
+    """Make the node like one that never ran the application: take what it has localised for it away."""
+    for file in root.glob(f"data/containers/usercache/*/appcache/{application}/filecache/*"):
+        file.rename(file.parent.with_name(f"taken-{file.name}"))
+
+
+def lose_taskmanager(root: Path, application: str) -> list[int]:
+    """Kill the application's TaskManager, as on a node that fails and is replaced by another; return its pid."""
+    empty_the_nodes_cache(root, application)
+    killed = processes(root, application, TASK_MANAGER)
+    for process in killed:
+        process.kill()
+    return [process.pid for process in killed]
+
+
+def jobmanager_log(root: Path, application: str) -> str:
+    """Return the log of the JobManager, while YARN has not taken it away."""
+    logs = root / "logs/containers" / application
+    return "".join(file.read_text(errors="replace") for file in logs.glob("*/jobmanager.log"))
+
+
 def _script(site: Site) -> str:
     java = [*site.java_options_outside_yarn(), *_opened(), f"-Djava.library.path={native_library()}"]
     logging = '-Dlog.file="$FLINK_LOG_DIR/flink-client.log"'
@@ -115,3 +160,12 @@ def _opened() -> list[str]:
 
 def _lib(feature: Feature) -> str:
     return f"/flink/{release(feature)}/lib"
+
+
+def _has(process: psutil.Process, root: Path, application: str, role: str) -> bool:
+    try:
+        folder, words = process.cwd(), process.cmdline()
+        inside = folder.startswith(f"{root}/") and application in folder
+        return inside and words[0].endswith("java") and any(role in word for word in words)
+    except (psutil.Error, IndexError):
+        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -163,13 +163,11 @@ class Minicluster:
         """Return the confs that a Spark job on this minicluster needs; a real cluster needs none of them."""
         return spark_conf(self._site)
 
-    def flink_conf(self, feature: Feature = Feature.FLINK) -> dict[str, str]:
-        """Return the settings that a job of this Flink needs on this minicluster; a real cluster needs none of them."""
-        return flink.conf(self._site, feature)
-
-    def flink_command(self, conf_dir: Path, log: Path, feature: Feature = Feature.FLINK) -> list[str]:
-        """Return the command line of Flink's client, for `client_env`: an action follows, and it logs to `log`."""
-        return flink.command(self._site, feature, conf_dir, log)
+    def flink_client(
+        self, conf_dir: Path, settings: Mapping[str, Any], job: Iterable[str], feature: Feature = Feature.FLINK
+    ) -> list[str]:
+        """Return the command line of Flink's client that submits a job, for `client_env` and this FLINK_CONF_DIR."""
+        return flink.client(self._site, feature, conf_dir, settings, job)
 
     def connection(self, name: str = "streamer") -> dict[str, Any]:
         """Return the fields of a connection to this minicluster as one of its principals."""

@@ -14,26 +14,21 @@ from typing import Any
 
 import psutil
 import requests
-import yaml
 
-from airflow_kstream.clients.flink import LOG4J
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.demo.flink_job import MAIN_CLASS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.flink import jobmanager_log, processes
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from tests.live.daemons import processes_of, session_as
+from tests.live.daemons import session_as
 from tests.live.streams import await_that
 
 Settings = Mapping[str, Any]
 NOTHING_ELSE: Settings = {}
-# What starts an application: the word changed with Flink 2.
-VERBS = {Feature.FLINK: "run-application", Feature.FLINK_2: "run"}
-# Words of the command lines of an application's processes.
-JOB_MANAGER, TASK_MANAGER = "YarnApplicationClusterEntryPoint", "YarnTaskExecutorRunner"
 
 
 @dataclass(frozen=True)
@@ -71,10 +66,7 @@ class FlinkRun:
     def conf(self) -> dict[str, Any]:
         cluster = self.minicluster
         return {
-            **cluster.flink_conf(self.feature),
-            "execution.target": "yarn-application",
             "yarn.application.name": self.name,
-            "yarn.application-attempts": 1,
             "yarn.tags": f"{self.tag},flink-runs",
             "$internal.pipeline.job-id": self.job,
             "security.kerberos.login.keytab": str(cluster.keytab("streamer")),
@@ -92,19 +84,9 @@ class FlinkRun:
     def submission(self, conf: Settings = NOTHING_ELSE, words: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         """Start the client with these further settings, and without those that are None. It finds no ticket but
         its own."""
-        self.folder.mkdir(mode=0o700)
+        job = ("-c", MAIN_CLASS, str(self.jar), *(words or ("rate", "20", f"{self.minicluster.default_fs}{self.rows}")))
         settings = {key: value for key, value in {**self.conf(), **conf}.items() if value is not None}
-        (self.folder / "config.yaml").write_text(yaml.safe_dump(settings))
-        (self.folder / "log4j.properties").write_text(LOG4J)
-        command = self.minicluster.flink_command(self.folder, self.folder / "client.log", self.feature)
-        argv = [
-            *command,
-            VERBS[self.feature],
-            "-c",
-            MAIN_CLASS,
-            str(self.jar),
-            *(words or ("rate", "20", f"{self.minicluster.default_fs}{self.rows}")),
-        ]
+        argv = self.minicluster.flink_client(self.folder, settings, job, self.feature)
         environment = self.minicluster.client_env("streamer") | {"FLINK_CONF_DIR": str(self.folder)}
         if not self.has_ticket:
             environment["KRB5CCNAME"] = "FILE:/nonexistent"
@@ -157,15 +139,7 @@ class FlinkRunning:
         )
 
     def processes(self, role: str) -> list[psutil.Process]:
-        """Return the JVMs of this role; the shells that started them wait beside them."""
-        return [process for process in processes_of(self.run.minicluster.root) if self._has(process, role)]
-
-    def _has(self, process: psutil.Process, role: str) -> bool:
-        try:
-            words = process.cmdline()
-            return words[0].endswith("java") and self.application in process.cwd() and any(role in w for w in words)
-        except (psutil.Error, IndexError):
-            return False
+        return processes(self.run.minicluster.root, self.application, role)
 
     def place(self, role: str) -> Path:
         """Return the working folder of the container that has this role."""
@@ -173,9 +147,7 @@ class FlinkRunning:
         return Path(process.cwd())
 
     def log(self) -> str:
-        """Return the log of the JobManager, while YARN has not taken it away."""
-        logs = self.run.minicluster.root / "logs/containers" / self.application
-        return "".join(file.read_text(errors="replace") for file in logs.glob("*/jobmanager.log"))
+        return jobmanager_log(self.run.minicluster.root, self.application)
 
 
 def applications(minicluster: Minicluster, http: requests.Session, tag: str) -> list[Any]:
@@ -219,7 +191,8 @@ def rows_of(session: ClusterSession, folder: str) -> list[int]:
     hdfs, buckets = session.hdfs, sorted(session.hdfs.names(folder))
     files = [f"{folder}/{bucket}/{name}" for bucket in buckets for name in hdfs.names(f"{folder}/{bucket}")]
     visible = [path for path in files if "/." not in path]
-    return [int(line) for path in visible for line in hdfs.read(path).split()]
+    # Of a record in a topic, its number stands behind its place there.
+    return [int(line.split("\t")[-1]) for path in visible for line in hdfs.read(path).splitlines()]
 
 
 def pages_of(session: ClusterSession, living: FlinkRunning) -> FlinkPages:
@@ -238,9 +211,3 @@ def launch_token(container: Path) -> DelegationToken:
 def staging(session: ClusterSession, application: str) -> frozenset[str]:
     """Return the names of what the application's client uploaded, as far as it is still there."""
     return session.hdfs.names(f"/user/{getuser()}/.flink/{application}")
-
-
-def empty_the_nodes_cache(minicluster: Minicluster, application: str) -> None:
-    """Make the node like one that never ran the application: take what it has localised for it away."""
-    for file in minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/filecache/*"):
-        file.rename(file.parent.with_name(f"taken-{file.name}"))

@@ -12,6 +12,7 @@ import psutil
 from airflow_kstream.demo.flink_job import MAIN_CLASS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER, lose_taskmanager, processes
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
@@ -30,8 +31,6 @@ from airflow_kstream.supervise.clusters.tokens import cancel_at
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
-from tests.live.daemons import processes_of
-from tests.live.flink import JOB_MANAGER, TASK_MANAGER, empty_the_nodes_cache
 from tests.live.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look
 
 OFTEN = {LOOK_EVERY: "1 s", ROUND_EVERY: "3 s", CONFIRM_EVERY: "10 s", BACKOFF: "3 s"}
@@ -99,8 +98,7 @@ class Stream:
         return self.run.folder.names()
 
     def processes(self, role: str) -> list[psutil.Process]:
-        id = self.application.id
-        return [process for process in processes_of(self.minicluster.root) if _is(process, id, role)]
+        return processes(self.minicluster.root, self.application.id, role)
 
     def kill_job_manager(self) -> None:
         for process in self.processes(JOB_MANAGER):
@@ -122,13 +120,11 @@ class Stream:
 
     def lose_its_taskmanager(self, while_waiting: Callable[[], object] = lambda: None) -> None:
         """Kill it, as on a node that fails, and wait until another one has made checkpoints."""
-        empty_the_nodes_cache(self.minicluster, self.application.id)
-        (old,) = self.processes(TASK_MANAGER)
-        old.kill()
+        (old,) = lose_taskmanager(self.minicluster.root, self.application.id)
 
         def another() -> bool:
             while_waiting()
-            return any(process.pid != old.pid for process in self.processes(TASK_MANAGER))
+            return any(process.pid != old for process in self.processes(TASK_MANAGER))
 
         await_that(another, "another TaskManager runs")
         self.await_checkpoints(2)
@@ -137,14 +133,6 @@ class Stream:
         for app in self.session.yarn.applications(self.run.id.tag):
             if app.alive:
                 self.session.yarn.kill(app.id, "the test is over", self.spec.stop.kill_wait)
-
-
-def _is(process: psutil.Process, application: str, role: str) -> bool:
-    try:
-        words = process.cmdline()
-        return words[0].endswith("java") and application in process.cwd() and any(role in word for word in words)
-    except (psutil.Error, IndexError):
-        return False
 
 
 def declared(

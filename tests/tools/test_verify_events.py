@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_kstream.demo.jobs.verify_events import ROW_SCHEMA, Findings, audit, lines_of
+from airflow_kstream.demo.jobs.verify_events import ROW_SCHEMA, Findings, audit, lines_of, rows_of_lines
 
 CONTENT = b"first\n\nthird line\nunfinished"
 LINES = [("nn1", 0, 5), ("nn1", 6, 0), ("nn1", 7, 10)]
@@ -29,7 +29,7 @@ def audited(spark: SparkSession, log_file: Path, rows: list[Row], end: int | Non
     """Run the checker on a real table with these rows."""
     table = str(log_file.parent / "table")
     spark.createDataFrame(rows, ROW_SCHEMA).write.parquet(table)
-    return audit(spark, table, {"nn1": log_file}, None if end is None else {"nn1": end})
+    return audit(spark, spark.read.parquet(table), {"nn1": log_file}, None if end is None else {"nn1": end})
 
 
 def test_only_complete_lines_of_a_file_count(log_file: Path) -> None:
@@ -40,6 +40,19 @@ def test_a_table_with_every_line_once_is_equal(spark: SparkSession, log_file: Pa
     findings = audited(spark, log_file, ROWS)
     assert findings.equal
     assert (findings.expected, findings.found) == (3, 3)
+
+
+def test_a_table_of_lines_has_what_its_visible_files_have(spark: SparkSession, log_file: Path) -> None:
+    """A text may hold tabs and returns, and a hidden file is one that no checkpoint has completed."""
+    bucket = log_file.parent / "rows/2026-01-01--00"
+    bucket.mkdir(parents=True)
+    lines = [f"{file}:{begin}\t{length}\t0\t{offset}\ta\tb\rc\n" for offset, (file, begin, length) in enumerate(LINES)]
+    (bucket / "part-0").write_text(lines[0], newline="")
+    (bucket / "part-1").write_text("".join(lines[1:]), newline="")
+    (bucket / ".part-2.inprogress.7").write_text(lines[2])
+    rows = rows_of_lines(spark, str(bucket.parent))
+    assert [tuple(row) for row in rows.orderBy("offset").collect()] == ROWS
+    assert audit(spark, rows, {"nn1": log_file}, None).equal
 
 
 def test_lines_that_the_shipper_sent_again_are_rows_of_their_own(spark: SparkSession, log_file: Path) -> None:

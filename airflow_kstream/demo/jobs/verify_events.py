@@ -5,6 +5,8 @@ record in two rows: rows that say the same partition and offset.
 
     python verify_events.py --table hdfs://ns/table --file nn1=/logs/nn1.log --ends ends.json
 
+With `--lines` in place of `--table`, the table is what `jobs/flink/Rows.java` writes: files of lines.
+
 Prints one JSON object and exits 0 only if table and files are equal. `--ends` is what the shipper prints at its end:
 file → the byte up to which it was shipped; without it the whole files count. The table is read through Spark and so
 by its `_spark_metadata`; the files are read by plain Python, which shares no code with the shipper.
@@ -93,14 +95,23 @@ def lines_of(name: str, path: Path, end: int | None) -> Iterator[tuple[str, int,
             offset += len(line)
 
 
-def audit(spark: SparkSession, table: str, files: Mapping[str, Path], ends: Mapping[str, int] | None) -> Findings:
-    """Compare table and files. A file that is missing in `ends` counts as not shipped at all."""
+def rows_of_lines(spark: SparkSession, folder: str) -> DataFrame:
+    """Read lines of key, length, partition and offset, each before a tab, and the text; hidden files are incomplete."""
+    lines = spark.read.text(folder, lineSep="\n", recursiveFileLookup=True)
+    key, length, partition, offset = (F.split("value", "\t", 5)[place] for place in range(4))
+    place = F.split(key, ":")
+    columns = zip(ROW_SCHEMA.split(", "), (place[0], place[1], length, partition, offset), strict=True)
+    return lines.select(*(value.cast(column.split()[1]).alias(column.split()[0]) for column, value in columns))
+
+
+def audit(spark: SparkSession, rows: DataFrame, files: Mapping[str, Path], ends: Mapping[str, int] | None) -> Findings:
+    """Compare a table's rows and files. A file that is missing in `ends` counts as not shipped at all."""
     lines = [
         line
         for name, path in files.items()
         for line in lines_of(name, path, None if ends is None else ends.get(name, 0))
     ]
-    return compare(spark.createDataFrame(lines, LINE_SCHEMA), spark.read.parquet(table))
+    return compare(spark.createDataFrame(lines, LINE_SCHEMA), rows)
 
 
 def _named_path(text: str) -> tuple[str, Path]:
@@ -112,12 +123,16 @@ def _named_path(text: str) -> tuple[str, Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", required=True)
+    table = parser.add_mutually_exclusive_group(required=True)
+    table.add_argument("--table", help="folder of a table of parquet files")
+    table.add_argument("--lines", help="folder of a table of lines")
     parser.add_argument("--file", required=True, action="append", type=_named_path, metavar="NAME=PATH")
     parser.add_argument("--ends", type=Path, help="JSON: NAME → the byte up to which it was shipped")
     settings = parser.parse_args()
     ends = json.loads(settings.ends.read_text()) if settings.ends else None
-    findings = audit(SparkSession.builder.getOrCreate(), settings.table, dict(settings.file), ends)
+    spark = SparkSession.builder.getOrCreate()
+    rows = rows_of_lines(spark, settings.lines) if settings.lines else spark.read.parquet(settings.table)
+    findings = audit(spark, rows, dict(settings.file), ends)
     print(json.dumps(asdict(findings)))
     sys.exit(0 if findings.equal else 1)
 

@@ -13,12 +13,13 @@ import pytest
 import yaml
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.live.cli import Ran, cluster_file, ran
-from tests.live.flink import JOB_MANAGER, TASK_MANAGER, FlinkRunning, await_checkpoints, pages_of, running
+from tests.live.flink import FlinkRunning, await_checkpoints, pages_of, running
 from tests.live.streams import await_that
 from tests.real.flink.conftest import NewRun
 

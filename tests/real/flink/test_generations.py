@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.minicluster.flink import JOB_MANAGER
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.kerberos.tokens import DelegationToken
@@ -29,7 +30,6 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from tests.live.daemons import session_as, until
 from tests.live.flink import (
-    JOB_MANAGER,
     FlinkRun,
     FlinkRunning,
     applications,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER, empty_the_nodes_cache
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import credentials_file
@@ -44,17 +45,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import mint_at
 from airflow_kstream.supervise.streams.restart.token_pushes import push_of
 from tests.flink_jar import JAR
-from tests.live.flink import (
-    JOB_MANAGER,
-    TASK_MANAGER,
-    FlinkRun,
-    FlinkRunning,
-    await_checkpoints,
-    empty_the_nodes_cache,
-    launch_token,
-    pages_of,
-    rows_of,
-)
+from tests.live.flink import FlinkRun, FlinkRunning, await_checkpoints, launch_token, pages_of, rows_of
 from tests.live.flink_streams import OFTEN
 from tests.live.streams import await_that
 from tests.live.token_makers import access_as
@@ -125,7 +116,7 @@ class Member:
 
     def lose_its_taskmanager(self) -> None:
         """Kill it, as on a node that fails, and wait until another one has made a checkpoint."""
-        empty_the_nodes_cache(self.living.run.minicluster, self.living.application)
+        empty_the_nodes_cache(self.living.run.minicluster.root, self.living.application)
         (process,) = self.living.processes(TASK_MANAGER)
         with closing(pages_of(self.session, self.living)) as pages:
             seen = pages.checkpoints(self.living.run.job)

@@ -12,19 +12,11 @@ import requests
 
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkOverview
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.live.daemons import listening_on, session_as
-from tests.live.flink import (
-    JOB_MANAGER,
-    TASK_MANAGER,
-    FlinkRunning,
-    applications,
-    await_checkpoints,
-    launch_token,
-    pages_of,
-    running,
-)
+from tests.live.flink import FlinkRunning, applications, await_checkpoints, launch_token, pages_of, running
 from tests.live.streams import await_that
 from tests.real.flink.conftest import NewRun
 

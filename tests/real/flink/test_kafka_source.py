@@ -8,8 +8,9 @@ from kafka import KafkaProducer
 
 from airflow_kstream.clients.kafka import KafkaLogin
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.flink import TASK_MANAGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from tests.live.flink import TASK_MANAGER, rows_of, running
+from tests.live.flink import rows_of, running
 from tests.live.streams import await_that
 from tests.live.token_makers import identity
 from tests.real.flink.conftest import NewRun

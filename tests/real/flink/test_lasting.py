@@ -12,13 +12,14 @@ import pytest
 from airflow_kstream.demo.flink_job import build_job
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.flink import TASK_MANAGER
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.model.streams.flink_contract import kept_file, read_kept
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamCredentials, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.orders.desired import start_from
-from tests.live.flink import TASK_MANAGER, rows_of
+from tests.live.flink import rows_of
 from tests.live.flink_streams import BriskEngine, Stream, declared
 from tests.live.streams import BRISK_RESTART, await_that
 

@@ -13,6 +13,7 @@ from getpass import getuser
 
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER, empty_the_nodes_cache
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.streams.declarations import fingerprint
@@ -30,15 +31,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.folder.memory import SignMemory
-from tests.live.flink import (
-    JOB_MANAGER,
-    TASK_MANAGER,
-    FlinkRunning,
-    await_checkpoints,
-    empty_the_nodes_cache,
-    launch_token,
-    running,
-)
+from tests.live.flink import FlinkRunning, await_checkpoints, launch_token, running
 from tests.live.streams import await_that
 from tests.real.flink.conftest import NewRun
 
@@ -143,7 +136,7 @@ def test_no_new_taskmanager_starts_once_the_launch_token_is_dead_as_foretold(
             assert point.position.commit > 0
             assert point.writers == {getuser()}
 
-        empty_the_nodes_cache(flinks, living.application)
+        empty_the_nodes_cache(flinks.root, living.application)
         (process,) = living.processes(TASK_MANAGER)
         process.kill()
         await_that(lambda: f"expected renewal time: {moment(dead)}" in living.log(), "YARN tells why none starts")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kstream.demo import promises
-from airflow_kstream.demo.history import History, Life
+from airflow_kstream.demo.history import History, Life, Loss
 from airflow_kstream.model.clusters.application import ApplicationState
 from tests.simulated.yarn import START, TICKET_SPEC, application
 
@@ -62,6 +62,25 @@ def test_the_control_must_die_of_its_token_and_nothing_else() -> None:
     assert promises.died_of_its_token(dead).kept
     assert not promises.died_of_its_token(replace(dead, diagnostics="ran out of memory")).kept
     assert not promises.died_of_its_token(replace(dead, state=ApplicationState.RUNNING)).kept
+
+
+def test_the_control_of_flink_must_run_without_a_taskmanager_for_lack_of_a_token() -> None:
+    living = application(1, ApplicationState.RUNNING)
+    assert promises.never_worked_again(living, 0, DEAD_TOKEN).kept
+    assert not promises.never_worked_again(living, 1, DEAD_TOKEN).kept
+    assert not promises.never_worked_again(living, 0, "no resources").kept
+    assert not promises.never_worked_again(replace(living, state=ApplicationState.FAILED), 0, DEAD_TOKEN).kept
+
+
+def test_a_killed_taskmanager_must_have_a_successor_in_the_same_job() -> None:
+    history = lives(None)
+    at = history.lives[1].issued + LIFE + timedelta(seconds=5)
+    loss = Loss(history, "application_1_1", at, 1, works=at + timedelta(seconds=30))
+    assert promises.replaced(loss, LIFE).kept
+    assert not promises.replaced(replace(loss, works=None), LIFE).kept
+    assert not promises.replaced(replace(loss, killed=0), LIFE).kept
+    assert not promises.replaced(replace(loss, application="application_1_2"), LIFE).kept
+    assert not promises.replaced(loss, 2 * LIFE).kept
 
 
 def test_a_planted_duplicate_a_gap_and_an_empty_table_are_not_exact() -> None:

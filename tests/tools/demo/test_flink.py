@@ -1,0 +1,33 @@
+"""What the playground and the demonstration run of Flink's: declarations, and a job that is compiled on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.demo import config, playground
+from airflow_kstream.demo.config import DemoConfig
+from airflow_kstream.demo.flink_job import javac
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.bringup import begin
+from airflow_kstream.minicluster.tools import java_home
+from airflow_kstream.model.errors import MiniclusterError
+
+
+def test_each_declaration_is_one_that_a_folder_may_hold(tmp_path: Path) -> None:
+    plan = DemoConfig.of_flink(tmp_path, once=True)
+    minicluster = Minicluster(begin(MiniclusterConfig(tmp_path / "minicluster", plan.features)))
+    streams = config.streams(plan, minicluster, tmp_path / "kafka-client.keytab")
+    assert [spec.name for spec in streams] == ["events-keytab", "events-pushed"]
+    for spec in (*streams, *playground.streams(minicluster)):
+        assert spec.checked() == spec
+
+
+def test_a_runtime_without_a_compiler_is_refused_with_what_to_install(tmp_path: Path) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text(f'#!/bin/sh\nexec {java_home()}/bin/java --limit-modules java.base "$@"\n')
+    java.chmod(0o755)
+    with pytest.raises(MiniclusterError, match=r"has no compiler, .*: install a JDK"):
+        javac("-version", java=tmp_path)
