@@ -20,14 +20,14 @@ _SOURCE = Path(__file__).parent / "jobs/flink/Rows.java"
 _LEFT_OUT = ("META-INF/MANIFEST.MF", "META-INF/LICENSE", "META-INF/NOTICE", "module-info.class")
 
 
-def build_job(feature: Feature, jar: Path) -> Path:
-    """Compile the job for this Flink and write its jar, with the Kafka connector in it.
+def build_job(feature: Feature, jar: Path, source: Path = _SOURCE) -> Path:
+    """Compile the job, or another one, for this Flink and write its jar, with the Kafka connector in it.
 
     Raises MiniclusterError: when Java has no compiler (a JRE alone), or the source doesn't fit this Flink.
     """
     connector = flink_connector_jars(feature)
     with tempfile.TemporaryDirectory(dir=jar.parent) as classes:
-        compile_java([_SOURCE], (*sorted(flink_jars(feature).glob("*.jar")), *connector), Path(classes))
+        compile_java([source], (*sorted(flink_jars(feature).glob("*.jar")), *connector), Path(classes))
         _write(jar, Path(classes), connector)
     return jar
 
