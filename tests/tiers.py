@@ -102,7 +102,7 @@ REAL = (
     Part(
         "real",
         "whole commands, lives of streams, faults, shipped DAGs in a running Airflow, and Flink, on real clusters",
-        _side_by_side("tests/real"),
+        _side_by_side("tests/real", "-m", "not compatibility"),
         budget=2040,
     ),
     _SECRETS,
@@ -160,8 +160,8 @@ SLOW = {
     ),
     "compatibility": Part(
         "compatibility",
-        "the wheel in empty environments of each Python and in Airflow's image, older Sparks and Airflows, Flink's jar",
-        _pytest("tests/slow", "-m", "compatibility"),
+        "the wheel in empty environments of each Python and in Airflow's image, older Sparks and Airflows, Flink 2",
+        _pytest("tests/slow", "tests/real/flink", "-m", "compatibility"),
     ),
 }
 
