@@ -102,7 +102,7 @@ REAL = (
     Part(
         "real",
         "whole commands, lives of streams, faults, shipped DAGs in a running Airflow, and Flink, on real clusters",
-        _side_by_side("tests/real", "-m", "not compatibility"),
+        _side_by_side("tests/real", "-m", "not compatibility and not faults"),
         budget=2040,
     ),
     _SECRETS,
@@ -111,7 +111,9 @@ REAL = (
 # By the word that selects each.
 SLOW = {
     "faults": Part(
-        "faults", "a stream under faults, and supervisors that are killed", _side_by_side("tests/slow", "-m", "faults")
+        "faults",
+        "streams under faults, and supervisors that are killed",
+        _side_by_side("tests/slow", "tests/real/faults", "-m", "faults"),
     ),
     "clusters": Part(
         "clusters",

@@ -59,20 +59,19 @@ def test_a_held_file_of_a_running_job_is_closed_once_its_job_gave_it_up(tmp_path
         assert is_open(up, held)
         length, application = by.session.hdfs.status(held).length, look(by.session, by.spec).current
         assert application is not None
-        told: list[str] = []
 
-        def said(words: str) -> bool:
-            """Run as scheduled; return whether one run so far said this."""
+        def left_as_it_is() -> str:
+            """Run as scheduled; return what it says of what it left open."""
             done = kstream.run("recover", rows, "--allow", f"{rows}/*", *BY_SCHEDULE)
             print(done.stdout, done.stderr)
-            told.append(done.stdout)
-            return words in done.stdout
+            return done.stdout
 
-        await_that(lambda: said("its application still runs"), "its holder is known to live")
+        await_that(lambda: "its application still runs" in left_as_it_is(), "its holder is known to live")
         assert is_open(up, held)
-        await_that(lambda: said("its job gave it up"), "its job has given it up", 900)
+        await_that(lambda: held not in left_as_it_is(), "its job has given it up", 900)
         assert not is_open(up, held)
         assert by.session.hdfs.status(held).length >= length
+        assert any("its job gave it up" in record["reason"] for record in kstream.json("history", held))
 
         before = newest(by)
         await_that(lambda: newest(by) > before + 2, "the job goes on")

@@ -76,6 +76,8 @@ class Lasting:
 
     def keep(self) -> None:
         report = self.supervisor.run(Mode.WATCH)
+        for done in report.done:
+            print(f"{self.age()} {self.spec.name}: {done.what}: {done.why}")
         assert (report.generation, report.job.application) == (1, self.application), report
         self.pushes += sum("s use them" in done.what for done in report.done)
 

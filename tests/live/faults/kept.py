@@ -256,9 +256,11 @@ def lists_applications(request: Request) -> bool:
     return request.target.endswith("/ws/v1/cluster/apps")
 
 
-# Let a test have a stream of Spark's, and one of Flink's, or Flink's alone.
+# Let a test have a stream of Spark's and one of Flink's, Flink's alone, or Flink's in `--slow` alone.
+_LATER = pytest.param(EngineName.FLINK, marks=pytest.mark.faults)
 of_each_engine = pytest.mark.parametrize("only", [*EngineName], indirect=True, ids=str)
 of_flink = pytest.mark.parametrize("only", [EngineName.FLINK], indirect=True, ids=str)
+of_flink_later = pytest.mark.parametrize("only", [EngineName.SPARK, _LATER], indirect=True, ids=str)
 
 
 class Clock:
@@ -300,7 +302,10 @@ def brisk_stream(name: str, **more: object) -> StreamSpec:
 def brisk_flink_stream(minicluster: Minicluster, jar: Path, name: str, **more: Any) -> FlinkStreamSpec:
     """The same of Flink's, with a keytab, which outlives what happens to tokens."""
     keytab = KeytabCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer")))
-    return replace(flink_stream(minicluster, Feature.FLINK, str(jar), keytab, name), **{**_policies(), **more})
+    spec = flink_stream(minicluster, Feature.FLINK, str(jar), keytab, name)
+    # Where nobody can be asked whether it is dead, it has to be silent for four times that long.
+    conf = {**spec.conf, "execution.checkpointing.timeout": "10s"}
+    return replace(spec, **{"conf": conf, "outputs": (rows_folder(spec),), **_policies(), **more})
 
 
 def _policies() -> dict[str, Any]:

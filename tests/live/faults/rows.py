@@ -96,7 +96,7 @@ def _values(file: Path) -> list[int]:
 def counted_rows(minicluster: Minicluster, hdfs: Hdfs, folder: str, local: Path) -> Rows:
     """Count the rows that Flink's file sink has committed; the stream may go on meanwhile. `local` as in `rows_of`."""
     # From the newest hour on: what is committed meanwhile can't be missing before what is counted.
-    for bucket in sorted(hdfs.names(folder), reverse=True):
+    for bucket in sorted((status.name for status in hdfs.list(folder) if status.is_folder), reverse=True):
         copy_new(minicluster, hdfs, f"{folder}/{bucket}", local / bucket)
     values = [int(line) for file in local.glob("*/part-*") for line in file.read_text().split()]
     return Rows.counted(max(values, default=-1) + 1, values)

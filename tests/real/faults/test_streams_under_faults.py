@@ -12,7 +12,7 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.live.faults.kept import Clock, Kept, begins_stop, claims, lists_applications, of_each_engine
+from tests.live.faults.kept import Clock, Kept, begins_stop, claims, lists_applications, of_each_engine, of_flink_later
 from tests.live.faults.proxies import Moment
 from tests.live.faults.table import Tell
 from tests.live.streams import await_that, fields
@@ -45,7 +45,7 @@ def test_a_restart_goes_on_when_the_resourcemanager_fails_over_in_the_middle(str
     stream.conclude(tell, "ResourceManager failover in the middle of a restart", seen, clock.seconds)
 
 
-@of_each_engine
+@of_flink_later
 def test_a_job_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, tell: Tell) -> None:
     """Its NodeManager is dead meanwhile, so nobody kills it: it wakes beside its successor."""
     before = stream.look().generation
