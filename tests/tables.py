@@ -17,7 +17,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "faults": ("fault", "what was seen", "seconds to recovery", "rows", "lost", "doubled"),
     "false alarms": ("what it was", "how it looked", "what was found", "kills"),
     "predictions": ("reason", "the job", "foretold", "ended", "error, of the lifetime"),
-    "lives": ("credentials", "max-lifetimes", "pushes", "failovers", "rows", "lost", "doubled"),
+    "lives": ("job", "max-lifetimes", "pushes", "failovers", "workers killed", "rows", "lost", "doubled"),
     "alerts": ("event", "how its cause was made", "seconds until told", "seconds until its end was told"),
 }
 

@@ -102,7 +102,7 @@ REAL = (
     Part(
         "real",
         "whole commands, lives of streams, faults, shipped DAGs in a running Airflow, and Flink, on real clusters",
-        _side_by_side("tests/real"),
+        _side_by_side("tests/real", "-m", "not compatibility and not faults"),
         budget=2040,
     ),
     _SECRETS,
@@ -111,7 +111,9 @@ REAL = (
 # By the word that selects each.
 SLOW = {
     "faults": Part(
-        "faults", "a stream under faults, and supervisors that are killed", _side_by_side("tests/slow", "-m", "faults")
+        "faults",
+        "streams under faults, and supervisors that are killed",
+        _side_by_side("tests/slow", "tests/real/faults", "-m", "faults"),
     ),
     "clusters": Part(
         "clusters",
@@ -160,8 +162,8 @@ SLOW = {
     ),
     "compatibility": Part(
         "compatibility",
-        "the wheel in empty environments of each Python and in Airflow's image, older Sparks and Airflows, Flink's jar",
-        _pytest("tests/slow", "-m", "compatibility"),
+        "the wheel in empty environments of each Python and in Airflow's image, older Sparks and Airflows, Flink 2",
+        _pytest("tests/slow", "tests/real/flink", "-m", "compatibility"),
     ),
 }
 

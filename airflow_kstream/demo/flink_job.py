@@ -36,11 +36,14 @@ def of_flink(minicluster: Minicluster, *files: Path) -> dict[str, Any]:
     return {"application": str(job_jar(minicluster)), "deploy": deploy}
 
 
-def build_job(feature: Feature, jar: Path) -> Path:
-    """Compile the job for this Flink and write its jar, with the Kafka connector in it. Raises as `compile_java`."""
+def build_job(feature: Feature, jar: Path, source: Path = _SOURCE) -> Path:
+    """Compile the job, or another one, for this Flink and write its jar, with the Kafka connector in it.
+
+    Raises as `compile_java`.
+    """
     connector = flink_connector_jars(feature)
     with tempfile.TemporaryDirectory(dir=jar.parent) as classes:
-        compile_java([_SOURCE], (*sorted(flink_jars(feature).glob("*.jar")), *connector), Path(classes))
+        compile_java([source], (*sorted(flink_jars(feature).glob("*.jar")), *connector), Path(classes))
         _write(jar, Path(classes), connector)
     return jar
 

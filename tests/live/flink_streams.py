@@ -14,6 +14,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER, lose_taskmanager, processes
 from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.kerberos.credentials_file import HadoopCredentials
 from airflow_kstream.model.kerberos.tokens import HDFS_TOKEN, DelegationToken
@@ -135,22 +136,35 @@ class Stream:
                 self.session.yarn.kill(app.id, "the test is over", self.spec.stop.kill_wait)
 
 
-def declared(
-    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials, name: str
-) -> Stream:
+def flink_stream(
+    minicluster: Minicluster, feature: Feature, jar: str, credentials: StreamCredentials, name: str
+) -> FlinkStreamSpec:
+    """A cheap stream of the demonstration's job, 20 rows a second; `jar` is on this host or, as a URI, on HDFS."""
     name = f"{name}-{feature}"
-    home, fs = f"/user/{getuser()}/{name}", flinks.default_fs
-    session.hdfs.write(f"{home}/rows.jar", jar.read_bytes())
-    spec = FlinkStreamSpec(
+    home = f"/user/{getuser()}/{name}"
+    return FlinkStreamSpec(
         name=name,
         credentials=credentials,
-        application=f"{fs}{home}/rows.jar",
-        arguments=("rate", "20", f"{fs}{home}/rows"),
+        application=jar,
+        arguments=("rate", "20", f"{minicluster.default_fs}{home}/rows"),
         checkpoints=(f"{home}/checkpoints",),
         conf={"execution.checkpointing.interval": "2s"},
-        deploy=FlinkDeploy(flink=str(feature), main_class=MAIN_CLASS, lib_dirs=(flinks.flink_lib_dir(feature),)),
+        deploy=FlinkDeploy(flink=str(feature), main_class=MAIN_CLASS, lib_dirs=(minicluster.flink_lib_dir(feature),)),
         restart=BRISK_RESTART,
         stop=BRISK_STOP,
         watch=BRISK_WATCH,
     )
-    return Stream(flinks, session, spec, f"{home}/rows", [])
+
+
+def rows_folder(spec: FlinkStreamSpec) -> str:
+    """Return the plain path of the folder into which the job writes its rows."""
+    return plain_path(spec.arguments[-1])
+
+
+def declared(
+    flinks: Minicluster, session: ClusterSession, feature: Feature, jar: Path, credentials: StreamCredentials, name: str
+) -> Stream:
+    placed = f"/user/{getuser()}/{name}-{feature}/rows.jar"
+    session.hdfs.write(placed, jar.read_bytes())
+    spec = flink_stream(flinks, feature, f"{flinks.default_fs}{placed}", credentials, name)
+    return Stream(flinks, session, spec, rows_folder(spec), [])

@@ -31,6 +31,7 @@ from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import set_desired
@@ -102,10 +103,12 @@ def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str, **more:
 
 
 @contextmanager
-def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
-    """A reconciler that keeps what it told in `told`."""
+def reconciler(
+    minicluster: Minicluster, spec: StreamSpec, who: str = "streamer", engine: Engine | None = None
+) -> Iterator[Reconciler]:
+    """A reconciler that keeps what it told to itself."""
     with cluster(minicluster, who) as opened, open_session(opened, identity_of(spec, opened)) as session:
-        yield Reconciler(StreamRun(session, spec, engine_of(spec)), tell=lambda line: None)
+        yield Reconciler(StreamRun(session, spec, engine or engine_of(spec)), tell=lambda line: None)
 
 
 def look(session: ClusterSession, spec: StreamSpec) -> Observation:

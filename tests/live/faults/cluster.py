@@ -21,11 +21,12 @@ def faulty_cluster(
     realm: str = "FAULTS.TEST",
     token_life: timedelta = timedelta(days=7),
     renew_interval: timedelta = timedelta(days=1),
+    more: frozenset[Feature] = frozenset(),
 ) -> Iterator[Minicluster]:
     """A cluster of this realm: a process may know those of several. Nobody can renew a token past its `token_life`."""
     plan = MiniclusterConfig(
         root,
-        FEATURES,
+        FEATURES | more,
         renew_interval=min(token_life, renew_interval),
         max_lifetime=token_life,
         realm=realm,

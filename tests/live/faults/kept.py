@@ -11,29 +11,63 @@ from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.processes import Identity, below
 from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.streams.stream import (
+    EngineName,
+    FlinkStreamSpec,
+    KeytabCredentials,
+    StreamSpec,
+    TicketCredentials,
+)
 from airflow_kstream.model.streams.stream_policies import FailurePolicy, SubmitPolicy
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.orders.desired import request_restart
+from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired, start_from
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.faults.cluster import EXPIRY
 from tests.live.faults.proxies import Gate, Moment, Proxies, Request
-from tests.live.faults.rows import Rows, rows_of
+from tests.live.faults.rows import Rows, counted_rows, rows_of
 from tests.live.faults.supervisors import Supervisor, Supervisors
 from tests.live.faults.table import Tell
+from tests.live.flink_streams import flink_stream, rows_folder
 from tests.live.streams import BRISK_STOP, await_that, fields, look, rate_stream, reconciler
 
 # Whether a request is the wanted one of a restart: of the generation that is replaced, and of the request.
 Wanted = Callable[[int, Request], bool]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What differs between the engines' jobs: how rows are counted, and which containers can write."""
+
+    rows: Callable[[Kept], Rows]
+    writers: str
+
+
+def _rate_rows(stream: Kept) -> Rows:
+    return rows_of(stream.minicluster, stream.session.hdfs, stream.data, stream.folder / "rows")
+
+
+def _counted_rows(stream: Kept) -> Rows:
+    # What its newest checkpoint completed is surely there once there is a further one.
+    stream.await_a_further_commit()
+    assert isinstance(stream.spec, FlinkStreamSpec)
+    return counted_rows(stream.minicluster, stream.session.hdfs, rows_folder(stream.spec), stream.folder / "rows")
+
+
+# Spark's executors end with their driver, Flink's TaskManagers write on without a JobManager for a while.
+KINDS = {EngineName.SPARK: Kind(_rate_rows, "01_000001"), EngineName.FLINK: Kind(_counted_rows, "01_*")}
 
 
 @dataclass(frozen=True)
@@ -73,6 +107,10 @@ class Kept:
         return self.reconciler.subject
 
     @property
+    def kind(self) -> Kind:
+        return KINDS[self.spec.engine]
+
+    @property
     def data(self) -> str:
         return self.spec.arguments[0]
 
@@ -81,8 +119,17 @@ class Kept:
 
     def recover(self) -> int:
         """Bring it up, whatever the last test left; return its generation, past its first commit."""
+        seen = self.look()
+        if seen.claim is None and self.spec.engine is EngineName.FLINK:
+            start_from(self.subject, "a test", fresh=True)
+        elif seen.desired.state is not DesiredState.RUNNING:
+            set_desired(self.subject, DesiredState.RUNNING, "a test")
         self.reconciler.run()
         return self.await_commits()
+
+    def stop(self) -> None:
+        set_desired(self.subject, DesiredState.STOPPED, "its tests are over")
+        self.reconciler.run()
 
     def await_commits(self, generation: int = 0, seconds: float = 300) -> int:
         """Wait for a new commit of the newest generation, which has at least this number; return its number."""
@@ -118,8 +165,9 @@ class Kept:
         await_that(lambda: self.commit() > before, "a further commit")
 
     def commit(self) -> int:
-        """Return the last committed batch."""
-        return self.session.hdfs.checkpoint(self.spec.checkpoints[0]).position.commit
+        """Return the number of the last committed batch, or of the newest complete checkpoint."""
+        (point,) = self.look().checkpoints
+        return point.position.commit
 
     def ask_for_restart(self) -> int:
         """Ask for a restart; return the generation that is to be replaced."""
@@ -157,22 +205,30 @@ class Kept:
         (app,) = (app for number, app in self.look().applications if number == generation)
         return app
 
-    def driver(self, generation: int) -> list[Identity]:
-        """Return the processes of the generation's driver: its shell, its JVM and its Python."""
+    def writers(self, generation: int) -> list[Identity]:
+        """Return the processes of the generation that can write: each one's shell, its JVM and its Python."""
+        return self._processes(generation, self.kind.writers)
+
+    def leader(self, generation: int) -> list[Identity]:
+        """Return the processes of the generation's first container."""
+        return self._processes(generation, "01_000001")
+
+    def _processes(self, generation: int, containers: str) -> list[Identity]:
         app = self.application(generation).id
-        containers = self.minicluster.root.glob(f"data/containers/usercache/*/appcache/{app}/container_*_01_000001")
-        return below(*containers)
+        return below(
+            *self.minicluster.root.glob(f"data/containers/usercache/*/appcache/{app}/container_*_{containers}")
+        )
 
     def files(self) -> frozenset[str]:
         return self.subject.folder.names()
 
     def conclude(self, tell: Tell, fault: str, seen: str, recovery: float) -> None:
         """Put the fault into the table; fail unless generations followed one another and each row is there once."""
-        rows = rows_of(self.minicluster, self.session.hdfs, self.data, self.folder / "rows")
+        rows = self.kind.rows(self)
         before = self.counts[-1] if self.counts else Rows(0, 0, 0)
         self.counts.append(rows)
         lost, doubled = rows.lost - before.lost, rows.doubled - before.doubled
-        tell(fault, seen, recovery, Rows(rows.produced, lost, doubled))
+        tell(f"{self.spec.engine}: {fault}", seen, recovery, Rows(rows.produced, lost, doubled))
         assert rows.produced > before.produced
         assert (lost, doubled) == (0, 0)
         assert overlaps(self.look()) == []
@@ -198,6 +254,13 @@ def claims(before: int, request: Request) -> bool:
 
 def lists_applications(request: Request) -> bool:
     return request.target.endswith("/ws/v1/cluster/apps")
+
+
+# Let a test have a stream of Spark's and one of Flink's, Flink's alone, or Flink's in `--slow` alone.
+_LATER = pytest.param(EngineName.FLINK, marks=pytest.mark.faults)
+of_each_engine = pytest.mark.parametrize("only", [*EngineName], indirect=True, ids=str)
+of_flink = pytest.mark.parametrize("only", [EngineName.FLINK], indirect=True, ids=str)
+of_flink_later = pytest.mark.parametrize("only", [EngineName.SPARK, _LATER], indirect=True, ids=str)
 
 
 class Clock:
@@ -233,12 +296,24 @@ def brisk_stream(name: str, **more: object) -> StreamSpec:
 
     Its client may take minutes: spark-submit does on a busy machine.
     """
-    policies = {
+    return rate_stream(name, TicketCredentials(), **{**_policies(), **more})
+
+
+def brisk_flink_stream(minicluster: Minicluster, jar: Path, name: str, **more: Any) -> FlinkStreamSpec:
+    """The same of Flink's, with a keytab, which outlives what happens to tokens."""
+    keytab = KeytabCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer")))
+    spec = flink_stream(minicluster, Feature.FLINK, str(jar), keytab, name)
+    # Where nobody can be asked whether it is dead, it has to be silent for four times that long.
+    conf = {**spec.conf, "execution.checkpointing.timeout": "10s"}
+    return replace(spec, **{"conf": conf, "outputs": (rows_folder(spec),), **_policies(), **more})
+
+
+def _policies() -> dict[str, Any]:
+    return {
         "submit": SubmitPolicy(timeout=timedelta(minutes=4), ttl=timedelta(minutes=4)),
         "stop": replace(BRISK_STOP, am_expiry=timedelta(seconds=10)),
         "failure": FailurePolicy(backoff=timedelta(seconds=1), longest_backoff=timedelta(seconds=2), per_day=1000),
     }
-    return rate_stream(name, TicketCredentials(), **{**policies, **more})
 
 
 def write_declaration(spec: StreamSpec, folder: Path) -> Path:

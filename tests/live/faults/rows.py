@@ -1,7 +1,10 @@
 """The rows of a stream's table against what its source produced.
 
-The source is Spark's clock (`rate`): until its n-th second it produces 0, 1, 2 ... 10 n - 1, and the checkpoint's last
+Spark's source is its clock (`rate`): until its n-th second it produces 0, 1, 2 ... 10 n - 1, and the checkpoint's last
 committed offset says how many seconds were read. The table is Spark's own file sink: what its log lists is in it.
+
+Flink's source counts from 0, and its file sink's table is what is not hidden: each row below the highest one was
+produced.
 """
 
 from __future__ import annotations
@@ -88,3 +91,12 @@ def _values(file: Path) -> list[int]:
 
     values: list[int] = parquet.read_table(file, columns=["value"]).column("value").to_pylist()
     return values
+
+
+def counted_rows(minicluster: Minicluster, hdfs: Hdfs, folder: str, local: Path) -> Rows:
+    """Count the rows that Flink's file sink has committed; the stream may go on meanwhile. `local` as in `rows_of`."""
+    # From the newest hour on: what is committed meanwhile can't be missing before what is counted.
+    for bucket in sorted((status.name for status in hdfs.list(folder) if status.is_folder), reverse=True):
+        copy_new(minicluster, hdfs, f"{folder}/{bucket}", local / bucket)
+    values = [int(line) for file in local.glob("*/part-*") for line in file.read_text().split()]
+    return Rows.counted(max(values, default=-1) + 1, values)

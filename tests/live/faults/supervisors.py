@@ -7,9 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from airflow_kstream.minicluster.processes import Identity
 
 _SECONDS = 600
+
+
+# Words of their command lines.
+_CLIENTS = ("SparkSubmit", "CliFrontend")
 
 
 class Supervisor:
@@ -35,8 +41,12 @@ class Supervisor:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    def clients(self) -> list[psutil.Process]:
+        """Return the engine's client that it runs, once that is Java."""
+        return [child for child in psutil.Process(self.pid).children() if _is_client(child)]
+
     def kill(self) -> None:
-        """SIGKILL it; a spark-submit that it started goes on."""
+        """SIGKILL it; a client that it started goes on."""
         self._process.kill()
         self._process.wait()
 
@@ -80,3 +90,11 @@ class Supervisors:
 def _command(cluster_file: Path, declaration: Path) -> list[str]:
     kstream = Path(sys.executable).with_name("kstream")
     return [str(kstream), "streams", "reconcile", "--cluster", str(cluster_file), str(declaration)]
+
+
+def _is_client(process: psutil.Process) -> bool:
+    try:
+        words = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return any(client in words for client in _CLIENTS)

@@ -12,14 +12,16 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.live.faults.kept import Clock, Kept, begins_stop, claims, lists_applications
+from tests.live.faults.kept import Clock, Kept, begins_stop, claims, lists_applications, of_each_engine, of_flink_later
 from tests.live.faults.proxies import Moment
 from tests.live.faults.table import Tell
 from tests.live.streams import await_that, fields
 
 KDC_IS_DOWN_FOR = 60
+NAMENODES, NAMENODES_ARE_AWAY_FOR = ("nn1", "nn2"), 60
 
 
+@of_each_engine
 def test_a_supervisor_killed_between_claim_and_submission_is_followed_by_another(stream: Kept, tell: Tell) -> None:
     """Nothing of its claim can arrive: the next supervisor gives it up and claims the next generation."""
     with stream.restart(Moment.ANSWERED, claims) as restart:
@@ -32,8 +34,9 @@ def test_a_supervisor_killed_between_claim_and_submission_is_followed_by_another
     stream.conclude(tell, "supervisor SIGKILLed between claim and submission", seen, recovery)
 
 
+@of_each_engine
 def test_a_restart_goes_on_when_the_resourcemanager_fails_over_in_the_middle(stream: Kept, tell: Tell) -> None:
-    """The driver has its stop marker, and nobody knows yet that it has stopped."""
+    """The job has its stop marker, and nobody knows yet that it has stopped."""
     with stream.restart(Moment.ANSWERED, begins_stop) as restart:
         clock = Clock()
         elected = stream.minicluster.failover_rm()
@@ -42,13 +45,14 @@ def test_a_restart_goes_on_when_the_resourcemanager_fails_over_in_the_middle(str
     stream.conclude(tell, "ResourceManager failover in the middle of a restart", seen, clock.seconds)
 
 
-def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, tell: Tell) -> None:
+@of_flink_later
+def test_a_job_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, tell: Tell) -> None:
     """Its NodeManager is dead meanwhile, so nobody kills it: it wakes beside its successor."""
     before = stream.look().generation
-    driver = stream.driver(before)
-    assert len(driver) >= 2
+    writers = stream.writers(before)
+    assert len(writers) >= 2
     stream.minicluster.kill("nodemanager")
-    for process in driver:
+    for process in writers:
         process.pause()
     clock = Clock()
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
@@ -56,13 +60,32 @@ def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, t
     stream.minicluster.start("nodemanager")
     stream.follow(before + 1)
     recovery = clock.seconds
-    assert {process.state() for process in driver} == {"paused"}
-    for process in driver:
+    assert {process.state() for process in writers} == {"paused"}
+    for process in writers:
         process.resume()
-    await_that(lambda: all(process.state() == "dead" for process in driver), "the driver that woke ends by itself")
+    await_that(lambda: all(process.state() == "dead" for process in writers), "what woke ends by itself")
     stream.await_a_further_commit()
     seen = f"YARN gave it up after {given_up:.0f} s; it woke beside generation {before + 1} and ended by itself"
-    stream.conclude(tell, "driver frozen until YARN gave it up, then woken", seen, recovery)
+    stream.conclude(tell, "job frozen until YARN gave it up, then woken", seen, recovery)
+
+
+@of_each_engine
+def test_a_restart_goes_on_when_both_namenodes_are_back(stream: Kept, tell: Tell) -> None:
+    """They are killed when the job has its stop marker, and nobody can read or write."""
+    with stream.restart(Moment.ANSWERED, begins_stop) as restart:
+        for namenode in NAMENODES:
+            stream.minicluster.kill(namenode)
+        away = Clock()
+    away.pass_until(NAMENODES_ARE_AWAY_FOR)
+    for namenode in NAMENODES:
+        stream.minicluster.start(namenode)
+    active = stream.minicluster.failover()
+    clock = Clock()
+    seen = f"{active} is active; its supervisor waited and went on"
+    if restart.supervisor.end() != 0:
+        seen = f"{active} is active; its supervisor gave up ({restart.supervisor.said[-200:]}), the next one went on"
+    stream.keep(restart.after)
+    stream.conclude(tell, f"both NameNodes away {NAMENODES_ARE_AWAY_FOR} s in a restart", seen, clock.seconds)
 
 
 def test_a_restart_goes_on_when_the_kdc_is_back(stream: Kept, tell: Tell) -> None:

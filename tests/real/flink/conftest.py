@@ -33,7 +33,10 @@ def session(flinks: Minicluster) -> Iterator[ClusterSession]:
         yield opened
 
 
-@pytest.fixture(scope="package", params=FLINKS, ids=str)
+# Both do the same here, so the newer one is left to `--slow`.
+@pytest.fixture(
+    scope="package", params=[Feature.FLINK, pytest.param(Feature.FLINK_2, marks=pytest.mark.compatibility)], ids=str
+)
 def feature(request: pytest.FixtureRequest) -> Feature:
     return Feature(request.param)
 

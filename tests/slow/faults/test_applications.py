@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.orders.desired import set_desired
-from tests.live.faults.kept import Clock, Kept, claims
+from tests.live.faults.kept import Clock, Kept, claims, of_each_engine
 from tests.live.faults.proxies import Moment
 from tests.live.faults.table import Tell
 from tests.live.streams import await_that, rate_stream, submit_by_hand
@@ -24,9 +24,10 @@ pytestmark = pytest.mark.faults
 _KILL = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
 
 
-def test_a_stream_whose_driver_was_killed_is_followed(stream: Kept, tell: Tell) -> None:
+@of_each_engine
+def test_a_stream_whose_applicationmaster_was_killed_is_followed(stream: Kept, tell: Tell) -> None:
     before = stream.look().generation
-    for process in stream.driver(before):
+    for process in stream.leader(before):
         process.send(signal.SIGKILL)
     clock = Clock()
     await_that(lambda: not stream.application(before).alive, "YARN learns of it")
@@ -34,6 +35,7 @@ def test_a_stream_whose_driver_was_killed_is_followed(stream: Kept, tell: Tell) 
     stream.conclude(tell, "ApplicationMaster SIGKILLed", f"generation {before + 1} follows", clock.seconds)
 
 
+@of_each_engine
 def test_a_stream_that_a_person_killed_is_reported_and_left_alone(stream: Kept, tell: Tell) -> None:
     before = stream.look().generation
     app = stream.application(before)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.supervise.streams.orders.desired import set_desired
-from tests.live.faults.kept import Clock, Kept
+from tests.live.faults.kept import Clock, Kept, of_each_engine
 from tests.live.faults.table import Tell
 from tests.live.streams import await_that
 
@@ -32,41 +32,43 @@ def stopped(stream: Kept) -> Iterator[None]:
         set_desired(stream.subject, DesiredState.RUNNING, "a test")
 
 
+@of_each_engine
 def test_a_stream_whose_checkpoint_is_gone_is_not_started(stream: Kept, tell: Tell) -> None:
     """It starts again, from where it was, when the checkpoint is back."""
-    before = stream.look().generation
+    before, (checkpoint,) = stream.look().generation, stream.spec.checkpoints
     with stopped(stream):
-        dfs(stream, "-mv", f"{stream.data}/checkpoint", f"{stream.data}/elsewhere")
+        dfs(stream, "-mv", checkpoint, f"{checkpoint}-elsewhere")
     refused = stream.supervisors.begin()
     assert refused.end() != 0
     assert stream.look().generation == before
-    dfs(stream, "-mv", f"{stream.data}/elsewhere", f"{stream.data}/checkpoint")
+    dfs(stream, "-mv", f"{checkpoint}-elsewhere", checkpoint)
     clock = Clock()
     stream.follow(before + 1)
     assert "is gone" in refused.said
     stream.conclude(tell, "checkpoint missing", "refused until it was back", clock.seconds)
 
 
+@of_each_engine
 def test_a_stream_whose_checkpoint_is_an_older_copy_is_not_started(stream: Kept, tell: Tell) -> None:
-    before = stream.look().generation
-    checkpoint = f"{stream.data}/checkpoint"
+    before, (checkpoint,) = stream.look().generation, stream.spec.checkpoints
     # Drafts vanish while it is copied: its exit code says nothing.
-    stream.minicluster.hdfs("dfs", "-cp", checkpoint, f"{stream.data}/older", as_="streamer")
+    stream.minicluster.hdfs("dfs", "-cp", checkpoint, f"{checkpoint}-older", as_="streamer")
     stream.await_a_further_commit()
     with stopped(stream):
-        dfs(stream, "-mv", checkpoint, f"{stream.data}/newest")
-        dfs(stream, "-mv", f"{stream.data}/older", checkpoint)
+        dfs(stream, "-mv", checkpoint, f"{checkpoint}-newest")
+        dfs(stream, "-mv", f"{checkpoint}-older", checkpoint)
     refused = stream.supervisors.begin()
     assert refused.end() != 0
     assert stream.look().generation == before
     dfs(stream, "-rm", "-r", "-skipTrash", checkpoint)
-    dfs(stream, "-mv", f"{stream.data}/newest", checkpoint)
+    dfs(stream, "-mv", f"{checkpoint}-newest", checkpoint)
     clock = Clock()
     stream.follow(before + 1)
     assert "older" in refused.said, refused.said
     stream.conclude(tell, "checkpoint of an older copy", "refused until the newest was back", clock.seconds)
 
 
+@of_each_engine
 def test_a_stream_whose_folder_can_not_be_written_keeps_running(stream: Kept, tell: Tell) -> None:
     """Nothing is stopped that nobody could claim the successor of."""
     before = stream.ask_for_restart()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from airflow_kstream.model.streams.stream import EngineName
 from tests.live.faults.kept import Clock, Kept, Wanted, begins_stop, claims, lists_applications
 from tests.live.faults.proxies import Moment, Request
 from tests.live.faults.table import Tell
@@ -26,7 +27,11 @@ def looks_for_its_application(before: int, request: Request) -> bool:
 
 
 def deletes_staging(_: int, request: Request) -> bool:
-    return request.operation == "DELETE" and ".sparkStaging" in request.target
+    return request.operation == "DELETE" and any(f"/{name}/" in request.target for name in (".sparkStaging", ".flink"))
+
+
+def tells_that_it_stopped(before: int, request: Request) -> bool:
+    return request.renames_to(f"stopped-{before:06d}")
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Step:
 STEPS = (
     Step("before its stop marker", Moment.ASKED, begins_stop),
     Step("after its stop marker", Moment.ANSWERED, begins_stop),
-    Step("while the driver stops", Moment.ASKED, asks_for_application),
+    Step("while it stops", Moment.ASKED, asks_for_application),
     Step("after its fence", Moment.ANSWERED, places_fence),
     Step("before its claim", Moment.ASKED, claims),
     Step("after its submission", Moment.ASKED, looks_for_its_application),
@@ -53,9 +58,17 @@ STEPS = (
 
 # Between claim and submission a supervisor is killed in CI.
 STEPS_OF_FAILOVERS = (*STEPS, Step("after its claim", Moment.ANSWERED, claims))
+# A driver of Spark's writes that itself.
+SAVED = Step("after its savepoint", Moment.ASKED, tells_that_it_stopped)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.words)
+def each_step(steps: tuple[Step, ...]) -> pytest.MarkDecorator:
+    cases = [(engine, step) for engine in EngineName for step in steps] + [(EngineName.FLINK, SAVED)]
+    ids = [f"{engine}, {step.words}" for engine, step in cases]
+    return pytest.mark.parametrize(("only", "step"), cases, indirect=["only"], ids=ids)
+
+
+@each_step(STEPS)
 def test_a_supervisor_killed_at_a_step_of_a_restart_is_followed_by_another(
     stream: Kept, tell: Tell, step: Step
 ) -> None:
@@ -70,7 +83,7 @@ def test_a_supervisor_killed_at_a_step_of_a_restart_is_followed_by_another(
     stream.conclude(tell, fault, f"the next one went on to generation {restart.after}", recovery)
 
 
-@pytest.mark.parametrize("step", STEPS_OF_FAILOVERS, ids=lambda step: step.words)
+@each_step(STEPS_OF_FAILOVERS)
 def test_a_restart_goes_on_when_yarn_fails_over_at_one_of_its_steps(stream: Kept, tell: Tell, step: Step) -> None:
     with stream.restart(step.moment, step.wanted) as restart:
         clock = Clock()
@@ -82,8 +95,8 @@ def test_a_restart_goes_on_when_yarn_fails_over_at_one_of_its_steps(stream: Kept
 
 
 def staging_of_the_dead(stream: Kept) -> list[str]:
-    """Return the ended applications whose staging folder, which may hold a copy of the keytab, is still there."""
-    seen = stream.look()
-    dead = {app.id for _, app in seen.applications if not app.alive}
-    users = {app.user for _, app in seen.applications}
-    return sorted(dead & {name for user in users for name in stream.session.hdfs.names(f"/user/{user}/.sparkStaging")})
+    """Return what ended applications left of what their clients uploaded, which may hold a copy of the keytab."""
+    subject = stream.subject
+    dead = (app for _, app in stream.look().applications if not app.alive)
+    folders = (path for app in dead for path in subject.engine.leftovers(app, subject.cluster, subject.spec))
+    return sorted(path for path in folders if stream.session.hdfs.names(path))
