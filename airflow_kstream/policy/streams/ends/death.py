@@ -7,10 +7,11 @@ long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms
 Where only silence is left, the outputs that the generation declared take part in it: a job whose checkpoints fail may
 still write. Each is summed up by the NameNode (files, folders, bytes) five times in the whole wait, and the sums must
 not differ. So whatever is created, closed, deleted, or grows by a block is seen, for one request per output and look:
-of a million part files none is listed. A rename is not seen: sinks rename when a checkpoint is complete, which moves
-the checkpoint. Nor is growth within a block: a sink that commits with checkpoints commits nothing of that, because the
-folder of these is closed before a successor reads where to begin; one that does not is not seen as long as it fills no
-block. What can't be summed up, or changes by somebody else's hand, is for a person: nothing is concluded from it.
+of a million part files none is listed (0.25 s of a NameNode for 300,000). A rename is not seen: sinks rename when a
+checkpoint is complete, which moves the checkpoint. Nor is growth within a block: a sink that commits with checkpoints
+commits nothing of that, because the folder of these is closed before a successor reads where to begin; one that does
+not is not seen as long as it fills no block. What can't be summed up, or changes by somebody else's hand, is for a
+person: nothing is concluded from it.
 
 The lives of a stream's generations, told by their claims and by the record of ends that nobody planned.
 """

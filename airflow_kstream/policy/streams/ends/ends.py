@@ -16,8 +16,8 @@ from airflow_kstream.model.logs.log_line import without_variables
 from airflow_kstream.model.streams.generation_end import EndKind, GenerationEnd
 from airflow_kstream.model.streams.observation import Observation
 
-# A container executor's words, which name no error of the job.
-_LAUNCH = "Exception from container-launch"
+# A container executor's words of any exit code, which name no error of the job (ContainerLaunch, since Hadoop 2.8).
+_LAUNCH = re.compile(r"Exception from container-launch|Error file: prelaunch\.err")
 # These say nothing of why: YARN's own words of them are as good as none.
 _UNEXPLAINED = {EndKind.CODE, EndKind.UNKNOWN}
 
@@ -119,7 +119,7 @@ _LONGEST_TEXT = 20_000
 def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
     """Classify an end. `diagnostics` are YARN's words, which quote the job's own error at most in part; `failure` is
     the error that the driver left in `failed-<n>`."""
-    diagnostics, failure = _read(diagnostics), _read(failure)
+    diagnostics, failure = _LAUNCH.sub("", _read(diagnostics)), _read(failure)
     if killed := _KILLED.search(diagnostics):
         return GenerationEnd(EndKind.KILLED, killed["user"])
     kind = _kind(diagnostics, failure)
@@ -171,5 +171,5 @@ def log_is_asked(observation: Observation) -> bool:
     told = observation.driver.failure or observation.driver.log_error
     if app is None or app.alive or app.succeeded or not app.logs_url or told:
         return False
-    diagnostics = app.diagnostics.replace(_LAUNCH, "")
+    diagnostics = _LAUNCH.sub("", app.diagnostics)
     return end_of(diagnostics).kind in _UNEXPLAINED and not fingerprint_of(diagnostics)
