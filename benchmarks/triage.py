@@ -32,9 +32,9 @@ from rich.console import Console
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.engines import PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.logs.container_log import aggregated_files
 from airflow_kstream.model.logs.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.look import LogLimits, opened_log, reads_of

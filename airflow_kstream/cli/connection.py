@@ -17,7 +17,7 @@ from airflow_kstream.cli.stream_options import read_spec
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
-from airflow_kstream.supervise.streams.look.allowed import needed_by, needed_by_all
+from airflow_kstream.supervise.streams.look.blocked import needed_by, needed_by_all
 from airflow_kstream.views.doctor import command_lines, probes_table
 
 SpecFiles = Annotated[

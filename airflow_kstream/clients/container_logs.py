@@ -27,9 +27,8 @@ from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
 from airflow_kstream.clients.waiting import limit_all_answers, until
 from airflow_kstream.model.clusters.cluster import Cluster, Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
 from airflow_kstream.model.kerberos.identity import Identity
-from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, tail_on_page
+from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, aggregated_tails, tail_on_page
 from airflow_kstream.model.secrets import without_secrets
 
 # ContainerLogsUtils.checkAccess answers 500 with these words.

@@ -23,8 +23,8 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.streams.deploy import FlinkInstallation
 from airflow_kstream.model.streams.horizon import launch_tokens
+from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 _DIST = re.compile(r"flink-dist[-_]([\d.]+)[\w.-]*\.jar")

@@ -1,6 +1,8 @@
 """Flink's own REST of a running application, behind the ResourceManager's proxy.
 
 Only GET passes the proxy (WebAppProxyServlet), and any user that it knows may read: Flink asks nobody for a right.
+
+So a job is stopped through the JobManager's own port.
 """
 
 from __future__ import annotations
@@ -13,7 +15,11 @@ from math import isfinite
 from typing import Any
 from urllib.parse import quote
 
+import requests
+
 from airflow_kstream.clients.application_pages import ApplicationPages
+from airflow_kstream.model.clusters.cluster import Tls
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.logs.container_log import Process, Thread, ThreadDump, plain_frame
 from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpoint,
@@ -25,6 +31,9 @@ from airflow_kstream.model.streams.flink_job import (
     FlinkReading,
     FlinkVertex,
 )
+
+_SECONDS = 20.0
+
 
 # The interval of a job without checkpoints of its own (JobCheckpointingSettings): Long.MAX_VALUE milliseconds.
 _NEVER = 2**63 - 1
@@ -253,3 +262,20 @@ def _moment(milliseconds: Any) -> datetime:
 
 def _duration(milliseconds: Any) -> timedelta:
     return timedelta(milliseconds=int(milliseconds))
+
+
+def stop_with_savepoint(address: str, job: str, terms: Mapping[str, Any], tls: Tls | None = None) -> None:
+    """Begin a stop with savepoint. The same `triggerId` begins it once, however often it is sent.
+
+    With `tls` the JobManager's certificate is checked, as any other server's. Raises Unavailable: when the port can't
+    be reached, or the JobManager refuses.
+    """
+    tried = f"stop job {job}"
+    try:
+        where, verify = ("http", True) if tls is None else ("https", tls.verify)
+        url = f"{where}://{address}/jobs/{job}/stop"
+        answer = requests.post(url, json=dict(terms), timeout=_SECONDS, verify=verify)
+    except requests.RequestException as error:
+        raise Unavailable(f"it can't be reached ({type(error).__name__})", tried=tried, server=address) from error
+    if answer.status_code != requests.codes.accepted:
+        raise Unavailable(f"it answered {answer.status_code}: {answer.text[:300]}", tried=tried, server=address)

@@ -24,7 +24,7 @@ from airflow_kstream.clients.spark import local_environment
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.known_faults import HadoopVersion
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 
 _FIRST_LINE = re.compile(r"#!\s*\S*(?:\s+(?:\S*/)?)?\S*sh\b")
 # Without these: an escaped character, a single-quoted text, a comment. A double-quoted text keeps its quotes.

@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 
 _MESSAGES = "CoarseGrainedClusterMessages$"
 # The endpoint that takes new tokens, and the one that tells those of new executors (CoarseGrainedSchedulerBackend's and

@@ -27,7 +27,7 @@ from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.retries import UnendingOperator
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.look.allowed import require_allowed
+from airflow_kstream.supervise.streams.look.blocked import require_allowed
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec, claimed_spec, newest_claim_of
 
 

@@ -36,9 +36,8 @@ from airflow_kstream.states.reading import (
     stored_states,
     triggerers_load,
 )
-from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import fleet_rows
-from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, keytabs_of, shown, tickets_of
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_page, keytabs_of, shown, tickets_of
 from airflow_kstream.views.pages.stream import stream_page
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -204,7 +205,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from airflow_kstream.clients.spark_rpc import driver_rpc
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 try:
     with driver_rpc(SparkInstallation("spark-submit", sys.argv[2]), "127.0.0.1", 1):
         pass

@@ -13,9 +13,9 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.streams.contract import started_marker
-from airflow_kstream.model.streams.deploy import FlinkInstallation
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import Claim
+from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder, SubmitOutcome

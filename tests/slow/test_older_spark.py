@@ -45,7 +45,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from airflow_kstream.clients.spark_rpc import driver_rpc
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 client = SparkInstallation("", sys.argv[2], class_path=(f"{sys.argv[2]}/jars/*",))
 with driver_rpc(client, "127.0.0.1", 1) as driver:
     try:

@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 from airflow_kstream.clients.local.regular_files import require_readable
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.tfile import is_tfile
+from airflow_kstream.model.logs.container_log import aggregated_files
 
 Result = TypeVar("Result")
 _works: Sequence[Callable[[], Any]] = ()

@@ -10,9 +10,9 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
-from airflow_kstream.model.streams.deploy import SparkInstallation
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import StreamSpec
 

@@ -15,8 +15,7 @@ from datetime import timedelta
 from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
-from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
-from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
+from airflow_kstream.policy.leases.concurrency import CircuitBreaker, ConcurrencyLimit, ConcurrencyLimits
 from airflow_kstream.policy.leases.file_recovery import (
     CheckHealth,
     Command,

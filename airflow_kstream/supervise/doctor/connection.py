@@ -38,7 +38,7 @@ from airflow_kstream.supervise.clusters.write_once import require_exclusive_rena
 from airflow_kstream.supervise.doctor.server_facts import node_page, open_namenodes, open_node
 from airflow_kstream.supervise.doctor.state_dir_use import state_dir_use
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
-from airflow_kstream.supervise.streams.look.allowed import needed_by, needed_by_all, not_allowed
+from airflow_kstream.supervise.streams.look.blocked import needed_by, needed_by_all, not_allowed
 
 _ONLY_THERE = (
     "HDFS keeps no ACLs, and nobody can tell the members of a group: {user} will be able to create nothing beside the "

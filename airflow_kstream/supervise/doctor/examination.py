@@ -45,7 +45,7 @@ from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer, driver
 from airflow_kstream.supervise.doctor.try_ask import in_slices, try_ask
 from airflow_kstream.supervise.streams.folder.registry import RegisteredStream, registered, stream_ids
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.allowed import needed_by_all
+from airflow_kstream.supervise.streams.look.blocked import needed_by_all
 
 _UNTRIED = NotChecked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
 _UNLISTED = NotChecked(

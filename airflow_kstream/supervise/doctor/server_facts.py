@@ -43,7 +43,7 @@ from airflow_kstream.model.finding import Concern, NotChecked
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.known_faults import HadoopVersion
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import learn_lifetimes
 from airflow_kstream.supervise.doctor.try_ask import try_ask

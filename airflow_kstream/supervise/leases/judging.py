@@ -21,7 +21,7 @@ from airflow_kstream.model.leases.lease import (
 )
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.model.leases.requests import ApprovalRules
-from airflow_kstream.policy.leases.circuit_breaker import why_unfit
+from airflow_kstream.policy.leases.concurrency import why_unfit
 from airflow_kstream.policy.leases.judgement import decide, next_check
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey

@@ -12,7 +12,7 @@ from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.model.leases.lease import HolderKnowledge, Recovery
 from airflow_kstream.model.leases.requests import Backend, RecoverySettings
-from airflow_kstream.policy.leases.circuit_breaker import why_unfit
+from airflow_kstream.policy.leases.concurrency import why_unfit
 from airflow_kstream.supervise.leases.executor import (
     LeaseRecoverer,
     RecoveryResources,

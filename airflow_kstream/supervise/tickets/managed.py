@@ -1,23 +1,33 @@
 """A ticket that is kept fresh, and the one reading of its cache that decides what a renewal may do with the file.
 
 The tickets of a cluster that are kept fresh: all in its declaration, or one principal's.
+
+The consecutive failures of a renewal and their cause are kept in a private file beside the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
 from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.local.private import replacing
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.model.kerberos.declarations import PrincipalDeclaration, TicketDeclaration, require_distinct
+from airflow_kstream.model.kerberos.declarations import (
+    PrincipalDeclaration,
+    TicketDeclaration,
+    require_distinct,
+)
 from airflow_kstream.model.kerberos.identity import Identity, is_principal, split_cache_name, split_principal
 from airflow_kstream.model.kerberos.ticket import Ticket, cache_file_name
 
@@ -239,3 +249,47 @@ def _stranger(
     fields = declaration.to_mapping()
     principals = [*fields.get("principals", ()), {"principal": principal, **proof}]
     return _known(cluster, TicketDeclaration.from_mapping({**fields, "principals": principals}))[principal]
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Consecutive failures, the time of the first, and the reason of the last."""
+
+    count: int = 0
+    since: datetime | None = None
+    why: str = ""
+
+    def another(self, now: datetime, why: str) -> Failures:
+        return Failures(self.count + 1, self.since or now, why)
+
+
+NO_FAILURES = Failures()
+
+
+def recall(cache: Path) -> Failures:
+    """Read the failures; none if there is no file or it makes no sense: the count is a help, not a requirement."""
+    try:
+        fields = json.loads(_file(cache).read_text())
+        return Failures(int(fields["failures"]), datetime.fromisoformat(fields["since"]), str(fields.get("why", "")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return NO_FAILURES
+
+
+def remember(cache: Path, failures: Failures) -> bool:
+    """Write the failures. Return False if the folder is not writable, a common cause: the count then starts again."""
+    since = failures.since.isoformat() if failures.since else None
+    try:
+        with replacing(_file(cache)) as file:
+            file.write_text(json.dumps({"failures": failures.count, "since": since, "why": failures.why}))
+    except OSError:
+        return False
+    return True
+
+
+def forget(cache: Path) -> None:
+    with suppress(OSError):
+        _file(cache).unlink(missing_ok=True)
+
+
+def _file(cache: Path) -> Path:
+    return cache.with_name(f".{cache.name}.failures")

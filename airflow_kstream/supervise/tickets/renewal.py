@@ -1,79 +1,39 @@
 """Renewal of many tickets, each independently: failures are counted, reported, and raise an alert in time.
 
 A realm whose KDCs do not answer is given up for the rest of the round.
-
-The consecutive failures of a ticket's renewal and their cause, kept in a private file beside its cache.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from threading import Condition
 from typing import Any
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.clients.local.private import replacing
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.declarations import RenewalPolicy
 from airflow_kstream.model.kerberos.identity import Identity, split_cache_name, split_principal
 from airflow_kstream.model.kerberos.ticket import Ticket
 from airflow_kstream.model.plain import Group, fields_of, plain
 from airflow_kstream.policy.tickets import TicketState, ticket_state
-from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache
-
-
-@dataclass(frozen=True)
-class Failures:
-    """Consecutive failures, the time of the first, and the reason of the last."""
-
-    count: int = 0
-    since: datetime | None = None
-    why: str = ""
-
-    def another(self, now: datetime, why: str) -> Failures:
-        return Failures(self.count + 1, self.since or now, why)
-
-
-NONE = Failures()
-
-
-def recall(cache: Path) -> Failures:
-    """Read the failures; `NONE` if there is no file or it makes no sense: the count is a help, not a requirement."""
-    try:
-        fields = json.loads(_file(cache).read_text())
-        return Failures(int(fields["failures"]), datetime.fromisoformat(fields["since"]), str(fields.get("why", "")))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return NONE
-
-
-def remember(cache: Path, failures: Failures) -> bool:
-    """Write the failures. Return False if the folder is not writable, a common cause: the count then starts again."""
-    since = failures.since.isoformat() if failures.since else None
-    try:
-        with replacing(_file(cache)) as file:
-            file.write_text(json.dumps({"failures": failures.count, "since": since, "why": failures.why}))
-    except OSError:
-        return False
-    return True
-
-
-def forget(cache: Path) -> None:
-    with suppress(OSError):
-        _file(cache).unlink(missing_ok=True)
-
-
-def _file(cache: Path) -> Path:
-    return cache.with_name(f".{cache.name}.failures")
-
+from airflow_kstream.supervise.tickets.managed import (
+    NO_FAILURES,
+    CacheCondition,
+    CacheState,
+    Failures,
+    ManagedTicket,
+    forget,
+    read_cache,
+    recall,
+    remember,
+)
 
 # libkrb5 waits 25 s for a KDC that drops its requests. One silence may be chance.
 _GIVE_UP_AFTER = 3
@@ -152,7 +112,7 @@ class TicketStatus:
     kept: ManagedTicket
     state: TicketState
     ticket: Ticket | None = None
-    failures: Failures = NONE
+    failures: Failures = NO_FAILURES
     error: KstreamError | None = None
 
     @property

@@ -21,10 +21,9 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.clients.local.log_files import files_below
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.formats.aggregated_logs import aggregated_files
 from airflow_kstream.model.log_scan.chunks import ReadAt
 from airflow_kstream.model.log_scan.scanner import Scanner
-from airflow_kstream.model.logs.container_log import LoggedContainer
+from airflow_kstream.model.logs.container_log import LoggedContainer, aggregated_files
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration

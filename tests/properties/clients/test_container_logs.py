@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
-from airflow_kstream.model.logs.container_log import tail_on_page
+from airflow_kstream.model.logs.container_log import aggregated_tails, tail_on_page
 from tests.simulated.yarn_logs import FILES, ID
 
 

@@ -17,7 +17,7 @@ from airflow_kstream.cli.clusters import opened
 from airflow_kstream.cli.stream_options import read_spec
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.supervise.clusters.connection import connection_fields
-from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.look.blocked import not_allowed
 
 ORDERS = {
     "name": "orders",

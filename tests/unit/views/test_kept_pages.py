@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.views.pages.files import files_page
-from airflow_kstream.views.pages.kept import FILES, files_after, key_of, keytabs_of, tickets_of
+from airflow_kstream.views.pages.kept import FILES, files_after, files_page, key_of, keytabs_of, tickets_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

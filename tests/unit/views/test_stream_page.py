@@ -12,9 +12,8 @@ import pytest
 
 from airflow_kstream.model.streams.event import EndedEvent, EventKind, Ledger
 from airflow_kstream.model.streams.generation import Life, Progress
-from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import StoredStream
-from airflow_kstream.views.pages.kept import files_after
+from airflow_kstream.views.pages.kept import files_after, files_page
 from airflow_kstream.views.pages.stream import stream_page
 from tests.unit.views.test_fleet_page import HOUR, LATE, NOW, SEEN, told
 from tests.unit.views.test_kept_pages import finding, report, run

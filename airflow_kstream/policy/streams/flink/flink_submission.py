@@ -16,7 +16,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.contract import fence_name
-from airflow_kstream.model.streams.deploy import FlinkInstallation, SavepointFormat
+from airflow_kstream.model.streams.deploy import SavepointFormat
 from airflow_kstream.model.streams.flink_conf import (
     BACKOFF,
     CLIENT_CERTIFICATE,
@@ -39,6 +39,7 @@ from airflow_kstream.model.streams.flink_conf import (
 )
 from airflow_kstream.model.streams.flink_contract import jar_settings
 from airflow_kstream.model.streams.flink_job import flink_job_id
+from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.model.streams.submission import (
     Argument,

@@ -1,14 +1,20 @@
-"""Which states of dead generations nobody goes back to any longer."""
+"""Which states of dead generations nobody goes back to, and which open files a running job will not touch again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import takewhile
 
-from airflow_kstream.model.streams.flink_job import job_of
+from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.resume import ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
+
+# The JobManager's clock tells restarts, and the NameNode's when a file was looked at: Kerberos lets them differ.
+CLOCKS = timedelta(minutes=5)
+# The first checkpoint after a restart may still be of what was in flight before it.
+_SINCE = 2
 
 
 def superseded(stream: StreamId, claims: Sequence[Claim], keep: int) -> tuple[Claim, ...]:
@@ -39,3 +45,20 @@ def _ways_back(claims: Sequence[Claim]) -> Iterator[ResumePoint]:
     for claim in (same[0], same[-1]):
         if claim.start.resume:
             yield claim.start.resume
+
+
+def given_up_before(seen: FlinkCheckpoints, retained: Collection[int], *, others: bool) -> datetime | None:
+    """Return the moment before which a file had to stop growing for the job to have given it up, None if none has been.
+
+    A restart inside Flink goes on with the files that its checkpoint names, and forgets all others. So the job must
+    have completed two checkpoints since then, and none that is `retained`, by its number, may be older: a start from
+    such a one would want the file as it was. `others` is whether older checkpoints or savepoints lie elsewhere.
+
+    A file's writer may also be the job itself, which resumed it and has nothing to write, or whose tasks in another
+    region of its graph went on: then the close costs it a restart, and no row, because a checkpoint names the length up
+    to which a file counts.
+    """
+    resumed = seen.resumed_from
+    if resumed is None or others or not retained or min(retained) <= resumed.number:
+        return None
+    return resumed.at - CLOCKS if seen.completed_since_restart >= _SINCE else None

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.stream import (
     KeytabCredentials,
     ProxyUserCredentials,

@@ -24,7 +24,7 @@ from airflow_kstream.supervise.streams.folder.engine import Adopted
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import new_nonce
-from airflow_kstream.supervise.streams.look.allowed import require_allowed
+from airflow_kstream.supervise.streams.look.blocked import require_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
 
 log = logging.getLogger(__name__)

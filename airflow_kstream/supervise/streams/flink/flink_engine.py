@@ -24,11 +24,11 @@ from airflow_kstream.model.kerberos.credentials_file import FreshToken, credenti
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
-from airflow_kstream.model.streams.deploy import FlinkInstallation
 from airflow_kstream.model.streams.flink_conf import token_filesystems
 from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch

@@ -13,7 +13,7 @@ from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import StreamId
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
-from airflow_kstream.policy.streams.flink.given_up import CLOCKS, given_up_before
+from airflow_kstream.policy.streams.flink.retention import CLOCKS, given_up_before
 from airflow_kstream.supervise.streams.flink.flink_progress import CHECKPOINT
 from airflow_kstream.supervise.streams.folder.engine import Newest
 

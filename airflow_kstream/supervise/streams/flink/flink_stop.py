@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from typing import Literal
 
-from airflow_kstream.clients.flink_pages import FlinkPages
-from airflow_kstream.clients.flink_rest import stop_with_savepoint
+from airflow_kstream.clients.flink_pages import FlinkPages, stop_with_savepoint
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.clusters.cluster import Tls

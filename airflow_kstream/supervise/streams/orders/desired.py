@@ -32,7 +32,7 @@ from airflow_kstream.supervise.streams.engines import named_state
 from airflow_kstream.supervise.streams.folder.registry import require_known, stream_names
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.look.blocked import not_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.look.watch import Watch
 

@@ -28,7 +28,7 @@ from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.checkpoint.ownership import require_available
 from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.allowed import not_allowed
+from airflow_kstream.supervise.streams.look.blocked import not_allowed
 from airflow_kstream.supervise.streams.orders.desired import KnownSpec
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted
 from airflow_kstream.supervise.streams.restart.submit import obstacles

@@ -20,7 +20,7 @@ from airflow_kstream.policy.streams.restart.former_spec import SpecChange, commi
 from airflow_kstream.policy.streams.restart.watchable import require_submittable
 from airflow_kstream.supervise.streams.folder.cleanup import CLAIMS_KEPT
 from airflow_kstream.supervise.streams.folder.run import StreamRun
-from airflow_kstream.supervise.streams.look.allowed import require_allowed
+from airflow_kstream.supervise.streams.look.blocked import require_allowed
 
 
 def with_fallback_spec(

@@ -29,9 +29,10 @@ from airflow_kstream.model.logs.container_log import DumpRound, LoggedContainer,
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.contract import started_marker
-from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
+from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.plan import Stop
 from airflow_kstream.model.streams.progress import CommittedBatch

@@ -11,9 +11,10 @@ import pytest
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import FlinkDeploy, FlinkInstallation, SavepointFormat, Savepoints
+from airflow_kstream.model.streams.deploy import FlinkDeploy, SavepointFormat, Savepoints
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import StreamId
+from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder

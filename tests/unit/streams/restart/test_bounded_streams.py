@@ -22,7 +22,7 @@ from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
-from airflow_kstream.supervise.streams.look.allowed import needed_by_all
+from airflow_kstream.supervise.streams.look.blocked import needed_by_all
 from airflow_kstream.supervise.streams.orders.desired import claimed_spec, request_restart
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.ended_lives import BLUE, GREEN, Changing

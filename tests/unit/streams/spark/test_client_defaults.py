@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kstream.model.streams.deploy import SparkInstallation
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.submission import Submission
 from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
 

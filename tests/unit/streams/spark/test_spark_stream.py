@@ -11,7 +11,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.known_faults import HadoopVersion
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.streams.deploy import Deploy, SparkInstallation
+from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.installations import SparkInstallation
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.horizon.rotation import identity_of
