@@ -121,9 +121,18 @@ def processes(root: Path, application: str, role: str) -> list[psutil.Process]:
 
 
 def empty_the_nodes_cache(root: Path, application: str) -> None:
-    """Make the node like one that never ran the application: take what it has localised for it away."""
-    for file in root.glob(f"data/containers/usercache/*/appcache/{application}/filecache/*"):
+    """Make the node like one that never ran the application: take what it has localised for it away.
+
+    Processes that run keep their files, as on another node: a JobManager reads its keytab again and again.
+    """
+    here = f"data/containers/usercache/*/appcache/{application}"
+    for file in root.glob(f"{here}/filecache/*"):
         file.rename(file.parent.with_name(f"taken-{file.name}"))
+    for link in root.glob(f"{here}/container_*/*"):
+        if link.is_symlink() and not link.exists():
+            taken = str(link.readlink()).replace("/filecache/", "/taken-")
+            link.unlink()
+            link.symlink_to(taken)
 
 
 def lose_taskmanager(root: Path, application: str) -> list[int]:

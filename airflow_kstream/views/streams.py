@@ -10,7 +10,7 @@ from rich.table import Table
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.names import called
 from airflow_kstream.model.streams.plan import Obstacle, Phase, Report, Settled
-from airflow_kstream.model.streams.stall import Pulse
+from airflow_kstream.model.streams.stall import LATE, Pulse
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.supervise.streams.folder.run import named
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport
@@ -55,10 +55,17 @@ def _is_well(verdict: Verdict) -> bool:
 def _state(verdict: Verdict) -> str:
     # What the checkpoint shows of a generation that ended is past.
     when = ", " if verdict.lives else "; last seen "
-    pulse = f"{when}{verdict.progress.pulse}" if verdict.progress.pulse else ""
+    pulse = f"{when}{verdict.progress.pulse}{_trouble(verdict)}" if verdict.progress.pulse else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = "".join(f": {line}" for line in verdict.past.failure.strip().splitlines()[:1])
     return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}{_authors(verdict)}"
+
+
+def _trouble(verdict: Verdict) -> str:
+    """Return why it does not get on as it should, which its phase alone hides: YARN calls it RUNNING all the same."""
+    beat = verdict.progress.heartbeat
+    late = beat is not None and beat.pulse in LATE and beat.why not in verdict.why
+    return f": {beat.why}" if late and beat and beat.why else ""
 
 
 def _words(verdict: Verdict) -> str:

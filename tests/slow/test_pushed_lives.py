@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.lives, pytest.mark.timeout(3600)]
 
 # On a busy machine a stream commits a minute after its claim, and a driver takes tokens within half a minute.
 INTERVAL, LIFE = timedelta(seconds=100), timedelta(minutes=5)
+FLINKS_LIFE = timedelta(minutes=4)
 # Seconds between two batches.
 PACE = 4
 REFRESH = RefreshPolicy(confirm_within=timedelta(seconds=30))
@@ -119,7 +120,8 @@ def test_flink_jobs_replace_their_taskmanagers_past_each_life_of_their_tokens(
     tmp_path: Path, row: Callable[[str], Row]
 ) -> None:
     """A keytab's job on tokens of its own, the others on pushed ones, and all of them in one application each."""
-    with brief_cluster(tmp_path / "up", INTERVAL, LIFE, frozenset({Feature.HA, *FLINKS})) as up, ExitStack() as stack:
+    features = frozenset({Feature.HA, *FLINKS})
+    with brief_cluster(tmp_path / "up", INTERVAL, FLINKS_LIFE, features) as up, ExitStack() as stack:
         keytab = KeytabCredentials(up.principal("streamer"), str(up.keytab("streamer")))
         jars = {feature: build_job(feature, tmp_path / f"{feature}.jar") for feature in FLINKS}
 
@@ -136,7 +138,9 @@ def test_flink_jobs_replace_their_taskmanagers_past_each_life_of_their_tokens(
         _live(up, streams, 3, row)
 
 
-def _live(minicluster: Minicluster, streams: Iterable[Lasting], lives: int, row: Callable[[str], Row]) -> None:
+def _live(minicluster: Minicluster, streams: Iterable[Lasting], lives: float, row: Callable[[str], Row]) -> None:
+    life = minicluster.plan.max_lifetime
+
     def keep() -> None:
         for each in streams:
             each.keep()
@@ -144,9 +148,9 @@ def _live(minicluster: Minicluster, streams: Iterable[Lasting], lives: int, row:
     for each in streams:
         each.begin()
     failovers = 0
-    while min(each.age() for each in streams) < lives * LIFE:
+    while min(each.age() for each in streams) < lives * life:
         keep()
-        if min(each.age() for each in streams) > (failovers + 1.1) * LIFE:
+        if min(each.age() for each in streams) > (failovers + 1.1) * life:
             minicluster.failover()
             failovers += 1
             for each in streams:
@@ -155,8 +159,8 @@ def _live(minicluster: Minicluster, streams: Iterable[Lasting], lives: int, row:
         _tell(each, lives, failovers, row)
 
 
-def _tell(lasting: Lasting, lives: int, failovers: int, row: Callable[[str], Row]) -> None:
-    lived, session = lasting.age() / LIFE, lasting.supervisor.session
+def _tell(lasting: Lasting, lives: float, failovers: int, row: Callable[[str], Row]) -> None:
+    lived, session = lasting.age() / lasting.minicluster.plan.max_lifetime, lasting.supervisor.session
     set_desired(lasting.supervisor.subject, DesiredState.STOPPED, "it has lived for long enough")
     lasting.supervisor.run()
     rows, pushes = lasting.rows(), lasting.pushes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -61,6 +62,16 @@ def test_the_heartbeat_of_a_stream_that_does_not_run_is_past() -> None:
     said = shown(step=stopped, why=stopped.why, progress=beat)
     assert "it is stopped, as ann wants; last seen HEALTHY" in said
     assert "ended, HEALTHY" in shown(why="it ended", progress=beat, lives=True)
+
+
+def test_the_state_of_a_stalled_stream_says_why_it_stands_still() -> None:
+    """YARN and the engine call it running, and at night nobody asks a second question."""
+    why = "no TaskManager works for it: Token has expired"
+    beat = ProgressVerdict(Heartbeat(Pulse.STALLED, timedelta(minutes=5), why, starving=True))
+    told = " ".join(shown(why="application_1_0001 is RUNNING", progress=beat, lives=True).split())
+    assert f"application_1_0001 is RUNNING, STALLED: {why}" in told
+    assert told.count(why) == 1
+    assert why not in shown(why="it runs", progress=replace(beat, heartbeat=Heartbeat(Pulse.HEALTHY, None, why)))
 
 
 def test_a_horizon_that_has_passed_is_not_to_come() -> None:
