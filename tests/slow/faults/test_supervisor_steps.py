@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from airflow_kstream.model.streams.stream import EngineName
-from tests.live.faults.kept import Clock, Kept, Wanted, begins_stop, claims, lists_applications
+from tests.live.faults.kept import (
+    Clock,
+    Kept,
+    Wanted,
+    begins_stop,
+    claims,
+    lists_applications,
+    of_each_engine,
+    of_flink,
+)
 from tests.live.faults.proxies import Moment, Request
 from tests.live.faults.table import Tell
 
@@ -62,16 +70,20 @@ STEPS_OF_FAILOVERS = (*STEPS, Step("after its claim", Moment.ANSWERED, claims))
 SAVED = Step("after its savepoint", Moment.ASKED, tells_that_it_stopped)
 
 
-def each_step(steps: tuple[Step, ...]) -> pytest.MarkDecorator:
-    cases = [(engine, step) for engine in EngineName for step in steps] + [(EngineName.FLINK, SAVED)]
-    ids = [f"{engine}, {step.words}" for engine, step in cases]
-    return pytest.mark.parametrize(("only", "step"), cases, indirect=["only"], ids=ids)
-
-
-@each_step(STEPS)
+@of_each_engine
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.words)
 def test_a_supervisor_killed_at_a_step_of_a_restart_is_followed_by_another(
     stream: Kept, tell: Tell, step: Step
 ) -> None:
+    kill_at(step, stream, tell)
+
+
+@of_flink
+def test_a_supervisor_killed_after_the_savepoint_is_followed_by_another(stream: Kept, tell: Tell) -> None:
+    kill_at(SAVED, stream, tell)
+
+
+def kill_at(step: Step, stream: Kept, tell: Tell) -> None:
     with stream.restart(step.moment, step.wanted) as restart:
         restart.supervisor.kill()
         restart.gate.open(lose=True)
@@ -83,7 +95,8 @@ def test_a_supervisor_killed_at_a_step_of_a_restart_is_followed_by_another(
     stream.conclude(tell, fault, f"the next one went on to generation {restart.after}", recovery)
 
 
-@each_step(STEPS_OF_FAILOVERS)
+@of_each_engine
+@pytest.mark.parametrize("step", STEPS_OF_FAILOVERS, ids=lambda step: step.words)
 def test_a_restart_goes_on_when_yarn_fails_over_at_one_of_its_steps(stream: Kept, tell: Tell, step: Step) -> None:
     with stream.restart(step.moment, step.wanted) as restart:
         clock = Clock()
