@@ -101,10 +101,13 @@ class Demo:
         restarted = [history for history in self._histories if history not in unrestarted]
         failed_over = False
         while True:
+            pushes = self._confirmed()
             now = self._observe_all(session)
             if crashes:
                 crashes.strike(restarted[0], now)
-            if not failed_over and self._all_lived_enough(self._histories, now, 1):
+            # For a minute a JobManager answers no push after it has lost a TaskManager: it loses it after an answer.
+            calm = self.plan.engine is EngineName.SPARK or self._confirmed() > pushes
+            if not failed_over and calm and self._all_lived_enough(self._histories, now, 1):
                 failed_over = self._fail_over(environment)
                 control.lose_taskmanager(session)
                 flinks = [history for history in self._histories if history.spec.engine is EngineName.FLINK]
@@ -135,6 +138,9 @@ class Demo:
             for line in history.take(observation):
                 self.console.say(line, history.spec.name)
         return session.hdfs.now()
+
+    def _confirmed(self) -> int:
+        return sum(len(history.confirmed) for history in self._histories)
 
     def _fail_over(self, environment: Environment) -> bool:
         active = environment.minicluster.failover()
