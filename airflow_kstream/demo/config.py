@@ -62,10 +62,10 @@ _BRISK: dict[str, Any] = {
     "heartbeat": BRISK_HEARTBEAT,
     "watch": BRISK_WATCH,
 }
-# A JobManager answers a push within a minute: the first one, which is a test, before a restart would be planned.
+# A JobManager answers a push within a minute, each one before a restart would be planned.
 _OF_FLINK: dict[str, Any] = {
     "restart": replace(BRISK_RESTART, plan_ratio=0.65),
-    "refresh": replace(BRISK_REFRESH, confirm_within=timedelta(seconds=75)),
+    "refresh": replace(BRISK_REFRESH, push_ratio=0.25, confirm_within=timedelta(seconds=75)),
 }
 
 
