@@ -11,6 +11,8 @@ from airflow.sdk import BaseNotifier, Context
 # What was told, in order, by the name that the notifier was given.
 told: list[tuple[str, str]] = []
 released = threading.Event()
+# One permit for each that hangs.
+hanging = threading.Semaphore(0)
 attempts: list[str] = []
 
 HERE = __name__
@@ -67,6 +69,7 @@ class Hanging(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         attempts.append("hangs")
+        hanging.release()
         released.wait()
 
 
@@ -74,3 +77,5 @@ def forget() -> None:
     told.clear()
     attempts.clear()
     released.clear()
+    while hanging.acquire(blocking=False):
+        pass
