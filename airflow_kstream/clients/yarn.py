@@ -210,6 +210,10 @@ class ResourceManager:
         params = {"states": "RUNNING"}
         return self._call("list the nodes", "GET", "/ws/v1/cluster/nodes", _first_node, params=params)
 
+    def running_nodes(self) -> int:
+        """Return how many nodes run; none does for a while after the start of a whole cluster."""
+        return self._call("count the nodes", "GET", "/ws/v1/cluster/metrics", _running_nodes)
+
     def time_since(self, moment: datetime) -> timedelta:
         """Return the time since a moment that the ResourceManager itself reported, by its own clock alone.
 
@@ -366,6 +370,10 @@ def _place(node: str, web: str) -> ContainerPlace | None:
 
 def _node_standing(body: Mapping[str, Any]) -> NodeStanding:
     return NodeStanding(str(body["node"]["state"]), body["node"].get("lastHealthUpdate"))
+
+
+def _running_nodes(body: Mapping[str, Any]) -> int:
+    return int(body["clusterMetrics"]["activeNodes"])
 
 
 def _first_node(body: Mapping[str, Any]) -> ContainerPlace | None:

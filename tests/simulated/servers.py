@@ -313,6 +313,7 @@ class SimYarn:
     skew: timedelta = timedelta()
     address: str = "http://rm:8088"
     containers: tuple[LoggedContainer, ...] = ()
+    nodes: int = 1
 
     def user(self) -> str | None:
         return self.whoami
@@ -350,6 +351,10 @@ class SimYarn:
     def queues(self) -> Queues:
         self.at_request("queues", "")
         return self.scheduler
+
+    def running_nodes(self) -> int:
+        self.at_request("running_nodes", "")
+        return self.nodes
 
     def queue_rights(self) -> Mapping[str, bool]:
         self.at_request("queue_rights", "")

@@ -205,6 +205,9 @@ class ResourceManager:
         }
         return Reply(200, {"container": [container] if app.alive else []})
 
+    def metrics(self, request: Request) -> Reply:
+        return Reply(200, {"clusterMetrics": {"activeNodes": 1}})
+
     def nodes(self, request: Request) -> Reply:
         nodes = {app.node.name: app.node for app in self.yarn.apps.values()}
         return Reply(200, {"nodes": {"node": [self._node(node) for node in nodes.values()]}})
@@ -303,6 +306,7 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
     ("GET", f"{_API}/apps/{_APP}/state", (), ResourceManager.state),
     ("PUT", f"{_API}/apps/{_APP}/state", (), ResourceManager.set_state),
     ("POST", f"{_API}/containers/{_CONTAINER}/signal/(\\w+)", (), ResourceManager.signal),
+    ("GET", f"{_API}/metrics", (), ResourceManager.metrics),
     ("GET", f"{_API}/nodes", ("states",), ResourceManager.nodes),
     ("GET", f"{_API}/nodes/([^/]+)", (), ResourceManager.node),
 )

@@ -41,6 +41,9 @@ class Request:
     def renames_to(self, name: str) -> bool:
         return self.operation == "RENAME" and self.target.endswith(f"/{name}")
 
+    def writes(self, name: str) -> bool:
+        return self.operation == "CREATE" and self.target.endswith(f"/{name}")
+
 
 class Moment(Enum):
     """The moment at which a request is held: before the server sees it, or when the server has done it."""

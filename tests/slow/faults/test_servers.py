@@ -69,14 +69,15 @@ def test_a_job_whose_node_stays_away_is_followed_after_twice_the_expiry_of_an_am
         process.pause()
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
     supervisor = stream.truthful()
-    await_that(lambda: stream.look().generation > before, "its successor is claimed", 300)
+    await_that(lambda: "no node of YARN's runs" in supervisor.said, "its successor waits for a node", 300)
+    stream.minicluster.start("nodemanager")
+    await_that(lambda: stream.look().generation > before, "its successor is claimed")
     seen = stream.look()
     lost = stream.application(before).finished
     assert seen.claim is not None
     assert lost is not None
     waited = seen.claim.claimed_at - lost
     assert waited >= 2 * EXPIRY
-    stream.minicluster.start("nodemanager")
     clock = Clock()
     stream.follow(before + 1, supervisor)
     recovery = clock.seconds

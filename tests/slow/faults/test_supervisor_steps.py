@@ -39,7 +39,7 @@ def deletes_staging(_: int, request: Request) -> bool:
 
 
 def tells_that_it_stopped(before: int, request: Request) -> bool:
-    return request.renames_to(f"stopped-{before:06d}")
+    return request.writes(f"stopped-{before:06d}")
 
 
 @dataclass(frozen=True)

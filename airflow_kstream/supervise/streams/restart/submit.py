@@ -48,7 +48,11 @@ from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedA
 from airflow_kstream.supervise.streams.look.observe import confirm_absence
 from airflow_kstream.supervise.streams.look.renewals import keep_tokens
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
-from airflow_kstream.supervise.streams.restart.successor import require_right_to_submit, require_successors_needs
+from airflow_kstream.supervise.streams.restart.successor import (
+    require_nodes,
+    require_right_to_submit,
+    require_successors_needs,
+)
 from airflow_kstream.supervise.tickets.keytab_probe import explained
 
 
@@ -135,6 +139,7 @@ class SubmissionInputs:
 def prepared(run: StreamRun) -> Iterator[SubmissionInputs]:
     """Do all that can fail and needs no claim: a claim without an application keeps every supervisor waiting."""
     plan = _with_secrets(run, require_client(run))
+    require_nodes(run)
     with run.engine.turn(run.spec.submit.timeout), private_folder() as private:
         cache = private / "tickets"
         if isinstance(run.spec.credentials, KeytabCredentials):

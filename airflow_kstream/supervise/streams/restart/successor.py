@@ -36,6 +36,24 @@ def require_successors_needs(run: StreamRun) -> None:
             _require_checkpoint(run.session, plain_path(checkpoint), run.spec.name)
 
 
+def require_nodes(run: StreamRun) -> None:
+    """Check that YARN has nodes, which it may lack for a while after the start of a whole cluster.
+
+    Some clients wait for a node; others fail at once (YarnClusterDescriptor: "exceeds the maximum number of virtual
+    cores 0"), and each try would cost a generation.
+
+    What can't be asked does not count. Raises Unavailable: when none runs.
+    """
+    yarn = run.session.yarn
+    try:
+        nodes, server = yarn.running_nodes(), yarn.active()
+    except KstreamError:
+        return
+    if not nodes:
+        tried, who = f"find a node for the next generation of {run.spec.name}", str(run.session.identity)
+        raise Unavailable("no node of YARN's runs", tried=tried, server=server, principal=who)
+
+
 def require_right_to_submit(run: StreamRun, observation: Observation) -> None:
     """Check that the queue's ACL lets the stream's user submit what follows the running generation.
 

@@ -31,6 +31,7 @@ from airflow_kstream.policy.streams.restart.watchable import queue_obstacle, ref
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.restart.dry_run import blocked
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.submit import preflight
 from tests.simulated.ended_lives import end
 from tests.simulated.life import SPEC, Life
@@ -466,3 +467,29 @@ def test_what_runs_already_is_restarted_although_only_its_marker_can_stop_it(lif
     life.yarn.unstoppable, life.engine.ignores_stops = NOBODY, True
     life.request_restart()
     assert life.reconcile().generation == 2
+
+
+def test_a_cluster_whose_nodes_are_not_back_yet_costs_no_generation(life: Life) -> None:
+    def back_later(request: str, about: str) -> None:
+        if request == "running_nodes" and life.clock.now() > ended + timedelta(minutes=4):
+            life.yarn.nodes = 2
+
+    life.begin()
+    end(life)
+    ended, life.yarn.nodes, life.yarn.at_request = life.clock.now(), 0, back_later
+    told: list[str] = []
+    assert Reconciler(life.run, told.append).run().generation == 2
+    assert life.clock.now() > ended + timedelta(minutes=4)
+    assert any("find a node for the next generation of orders" in line for line in told)
+
+
+@pytest.mark.parametrize("error", [Unavailable, Denied, NotFound])
+def test_nodes_that_nobody_counts_hold_nothing_up(life: Life, error: type[KstreamError]) -> None:
+    def silent(request: str, about: str) -> None:
+        if request == "running_nodes":
+            raise error("its page is away")
+
+    life.begin()
+    end(life)
+    life.yarn.at_request = silent
+    assert life.begin().generation == 2
