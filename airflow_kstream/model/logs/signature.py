@@ -75,6 +75,14 @@ def _is_shared(regex: str) -> bool:
     return True
 
 
+def _compiles(regex: str) -> bool:
+    try:
+        re.compile(regex)
+    except re.error:
+        return False
+    return True
+
+
 def _has_a_duration(regex: str) -> bool:
     try:
         return bool({"ms", "s"} & re.compile(regex).groupindex.keys())
@@ -83,6 +91,7 @@ def _has_a_duration(regex: str) -> bool:
 
 
 SignatureId = Annotated[str, must(lambda text: _ID.fullmatch(text) is not None, "words of a-z and 0-9 with - between")]
+HeadRegex = Annotated[str, must(_compiles, "a regular expression")]
 LineRegex = Annotated[str, must(_is_shared, _SHARED + "; each alternative has four plain characters in a row")]
 Lasted = Annotated[str, must(_has_a_duration, "a regular expression with a group ms or s, of digits")]
 # Text over several lines, which YAML may fold.
@@ -101,8 +110,8 @@ class Signature:
     A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
     `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
     for how long it had gone on by then, as a group `ms` or `s`. `ends` is whether its lines mark the end of what wrote
-    them, `whole_record` whether noise speaks for all lines of its record. `examples` are lines that it must match,
-    `counterexamples` lines that it must not.
+    them, `whole_record` whether noise speaks for all lines of its record. A line doesn't count in a record whose head
+    matches `not_under`. `examples` are lines that it must match, `counterexamples` lines that it must not.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -125,6 +134,7 @@ class Signature:
     weak: bool = False
     ends: bool = False
     whole_record: bool = False
+    not_under: HeadRegex | None = None
     count: int = 1
     lasted: Lasted | None = None
     examples: tuple[Prose, ...] = ()
@@ -141,6 +151,10 @@ class Signature:
     def matches(self, line: str) -> bool:
         """Return whether one of its patterns matches the line."""
         return any(re.search(regex, line) for regex in self.patterns)
+
+    def counts_under(self, head: str) -> bool:
+        """Return whether a line counts in a record with this head."""
+        return self.not_under is None or re.search(self.not_under, head) is None
 
     def duration_in(self, line: str) -> timedelta:
         """Return for how long it had gone on when the line was written, as far as that tells."""

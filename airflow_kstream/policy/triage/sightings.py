@@ -43,7 +43,7 @@ def _of_section(written: WrittenSection, catalogue: Catalogue, noise: Iterable[S
         signature = catalogue.signatures.get(name)
         if signature is None or signature.kind is SignatureKind.NOISE:
             continue
-        hits = [hit for hit in found.kept if hit.head_number not in quiet]
+        hits = [hit for hit in found.kept if hit.head_number not in quiet and signature.counts_under(hit.head)]
         if signature.kind is SignatureKind.CONSEQUENCE:
             # One line may name a cause and what a client usually says.
             hits = [hit for hit in hits if not _is_noise(hit, noises) and not _is_tried_again(hit, written)]
