@@ -74,9 +74,10 @@ class LogPages:
     def _shown(self, tried: str, answer: requests.Response, page: bytes, name: str) -> LogTail:
         context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
         if answer.status_code != 200:
-            usual = Denied if _NOT_ALLOWED in page else Unavailable
-            kind = REFUSALS.get(answer.status_code, usual)
-            raise kind(f"it answered {answer.status_code}", **context)
+            refused = _NOT_ALLOWED in page
+            kind = REFUSALS.get(answer.status_code, Denied if refused else Unavailable)
+            why = ": the application's own view ACL doesn't name this user" if refused else ""
+            raise kind(f"it answered {answer.status_code}{why}", **context)
         try:
             tail = tail_on_page(page, name)
         except InvalidInput as error:

@@ -64,6 +64,8 @@ def defaults(site: Site) -> dict[str, str]:
         "taskmanager.memory.managed.size": "32m",
         "taskmanager.memory.network.min": "32m",
         "taskmanager.memory.network.max": "32m",
+        # Of the containers' logs on NodeManagers, too.
+        "yarn.view.acls": "supervisor",
     }
 
 
