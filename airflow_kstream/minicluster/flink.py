@@ -21,6 +21,7 @@ from airflow_kstream.minicluster.jars import flink_jars, hadoop_jars, native_lib
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 from airflow_kstream.minicluster.tools import java_home
+from airflow_kstream.model.streams.flink_conf import BACKOFF
 
 # Words of the command lines of an application's processes.
 JOB_MANAGER, TASK_MANAGER = "YarnApplicationClusterEntryPoint", "YarnTaskExecutorRunner"
@@ -64,6 +65,8 @@ def defaults(site: Site) -> dict[str, str]:
         "taskmanager.memory.managed.size": "32m",
         "taskmanager.memory.network.min": "32m",
         "taskmanager.memory.network.max": "32m",
+        # Tokens live for minutes here.
+        BACKOFF: "20 s",
         # Of the containers' logs on NodeManagers, too.
         "yarn.view.acls": "supervisor",
     }
