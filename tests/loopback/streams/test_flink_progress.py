@@ -20,13 +20,15 @@ from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import Adoption, Claim, Position, StreamId
+from airflow_kstream.model.streams.generation_end import EndKind
+from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import JobMemory, flink_progress
 from airflow_kstream.supervise.streams.folder.engine import Newest
 from tests.simulated.servers import CLUSTER
 from tests.simulated.strange_servers import NOW, Answer, StrangeServer, introduction, page, said, serving
 from tests.simulated.yarn import TICKET_SPEC, application, claim_of
-from tests.simulated.yarn_logs import ID
+from tests.simulated.yarn_logs import ID, NOT_ALLOWED
 from tests.simulated.yarn_logs import page as log_page
 
 RECORDED = json.loads((Path(__file__).parents[1] / "clients" / "flink_answers.json").read_text())["1.20.3"]
@@ -298,6 +300,17 @@ def test_a_log_that_can_not_be_read_is_no_error(flink: Flink) -> None:
     flink.page("/overview", RECORDED["/overview while no TaskManager is there"])
     point = clock(flink.look())
     assert (point.workers, point.refusal, point.waits) == (0, "", False)
+
+
+def test_who_may_not_read_the_log_is_told_that_the_reason_is_there(flink: Flink) -> None:
+    """And no dead token is read into it, for which its task would restart it."""
+    flink.has(chk_10=NOW - 5 * MINUTE)
+    flink.page("/overview", RECORDED["/overview while no TaskManager is there"])
+    flink.proxy.script[LOG] = NOT_ALLOWED
+    words = clock(flink.look()).refusal
+    assert "which can't be read" in words
+    assert "the application's own view ACL doesn't name this user" in words
+    assert end_of(words).kind is EndKind.UNKNOWN
 
 
 def test_a_generation_of_ours_has_the_id_that_was_known_before_it_ran(flink: Flink) -> None:

@@ -19,7 +19,7 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.flink_contract import Kept
@@ -262,19 +262,22 @@ class _Look:
         if known.refusal and self.now - known.refusal[0] < SERVES:
             return known.refusal[1]
         if self.first or self.now - known.starves_since >= SERVES:
-            known.refusal = self.now, last_refusal(self._log())
+            known.refusal = self.now, self._read_refusal()
         return known.refusal[1] if known.refusal else Refusal()
 
-    def _log(self) -> str:
+    def _read_refusal(self) -> Refusal:
         container = LoggedContainer.of_link(self.app.logs_url) if self.app else None
         if container is None:
-            return ""
+            return Refusal()
         logs = ContainerLogs(self.session.cluster, self.session.identity)
         try:
             tails = logs.live_tails(container, (LOG,), _LOG_SIZE, _LOG_WITHIN)
+        except Denied as error:
+            # Nobody else says it, and without the reason its task doesn't restart it.
+            return Refusal(f"why is in its log, which can't be read ({error.without_advice})")
         except KstreamError:
-            return ""
-        return tails[LOG].text if LOG in tails else ""
+            return Refusal()
+        return last_refusal(tails[LOG].text) if LOG in tails else Refusal()
 
 
 def _clockwork(pace: FlinkCheckpointing) -> Clockwork:
