@@ -199,6 +199,8 @@ class StreamConf:
     """Whose the conf is."""
     survives: bool | NotChecked = True
     """Whether its checkpoints outlive it."""
+    readable: bool | NotChecked = True
+    """Whether the connection's principal may read the logs of its containers."""
 
 
 @dataclass(frozen=True)

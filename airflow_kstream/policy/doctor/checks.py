@@ -348,6 +348,13 @@ CHECKS: tuple[Check, ...] = (
         engine=_FLINK,
     ),
     Check(
+        "flink-logs",
+        "can its logs be read while it runs?",
+        "yarn.view.acls (YarnConfigOptions); ContainerLogsUtils.checkAccess",
+        of_stream=flink.unread_logs,
+        engine=_FLINK,
+    ),
+    Check(
         "flink-port",
         "who may stop its job?",
         "rest.bind-port, security.ssl.rest.authentication-enabled (SecurityOptions)",

@@ -25,6 +25,7 @@ _RENEWERS = (
 )
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 _PORT = "rest.bind-port"
+_VIEWERS = "yarn.view.acls"
 _PROOFS = (SSL, CLIENT_CERTIFICATE)
 _RECOVERY = ("high-availability.type", "high-availability")
 
@@ -76,6 +77,20 @@ def lost_checkpoints(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDr
             f"{_RETENTION}: RETAIN_ON_CANCELLATION, at its next start",
             f"the JobManager of {known(stream.running)}: externalization",
             "its position is lost with it",
+        )
+
+
+def unread_logs(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
+    """Find jobs whose logs are closed to the supervisor: in the JobManager's stands why no TaskManager comes."""
+    if stream.runs and not known(stream.job.readable):
+        yield draft_on(
+            stream,
+            Severity.WARNING,
+            "the connection's principal may not read its logs: why it has no TaskManagers is not known then, and "
+            "nothing restarts it for a dead token",
+            f"{_VIEWERS}: the principal's short name, at its next start; or yarn.admin.acl",
+            f"its NodeManager refused; {_VIEWERS} is {stream.setting(_VIEWERS) or 'not set'} ({stream.job.conf_from})",
+            "nobody learns why it has no TaskManagers",
         )
 
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.clients.spark_installations import jar_versions
 from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
@@ -29,8 +30,9 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StreamCredentials,
     StreamFacts,
 )
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound
 from airflow_kstream.model.finding import NotChecked
+from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.contract import pushes
 from airflow_kstream.model.streams.flink_job import job_of
 from airflow_kstream.model.streams.generation import Claim, DesiredState, StreamId
@@ -54,22 +56,40 @@ from airflow_kstream.supervise.streams.look.watched_claim import completed
 # Seconds: a JobManager that hangs must not hold up the others for long.
 _WITHIN = 5.0
 _CONF, _SURVIVES = "the configuration of its JobManager", "whether its checkpoints survive it"
+_READABLE = "whether its JobManager's log can be read"
 
 
 def flink_conf_of(session: ClusterSession, stream: StreamId, claim: Claim, app: Application | None) -> StreamConf:
     """Return what the stream's job runs with. Nothing raises: each fact may be missing by itself."""
     if app is None:
         nobody = NotChecked(_CONF, "none runs")
-        return StreamConf(conf=nobody, engine=EngineName.FLINK, survives=nobody)
+        return StreamConf(conf=nobody, engine=EngineName.FLINK, survives=nobody, readable=nobody)
     server, job = try_ask("the active ResourceManager", session.yarn.active), job_of(stream, claim)
     if isinstance(server, NotChecked):
-        return StreamConf(conf=server, engine=EngineName.FLINK, survives=server)
+        return StreamConf(conf=server, engine=EngineName.FLINK, survives=server, readable=server)
     with closing(FlinkPages(server, app.id, session.identity, session.cluster.tls, _WITHIN)) as pages:
         conf = try_ask(_CONF, pages.conf)
         survives: bool | NotChecked = NotChecked(_SURVIVES, "its claim doesn't tell which job it runs")
         if job is not None:
             survives = try_ask(_SURVIVES, lambda: pages.checkpointing(job).survives)
-    return StreamConf(conf=conf, conf_from=f"the JobManager of {app.id}", engine=EngineName.FLINK, survives=survives)
+    return StreamConf(
+        conf=conf,
+        conf_from=f"the JobManager of {app.id}",
+        engine=EngineName.FLINK,
+        survives=survives,
+        readable=try_ask(_READABLE, lambda: _may_read_logs(session, app)),
+    )
+
+
+def _may_read_logs(session: ClusterSession, app: Application) -> bool:
+    container = LoggedContainer.of_link(app.logs_url)
+    if container is None:
+        raise NotFound(f"YARN links to no log of {app.id}")
+    try:
+        ContainerLogs(session.cluster, session.identity).live_tails(container, ("jobmanager.log",), 1, _WITHIN)
+    except Denied:
+        return False
+    return True
 
 
 # One text for all, so that identical failures become one line.

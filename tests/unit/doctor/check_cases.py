@@ -477,6 +477,13 @@ CASES = (
         with_stream(FLINK_STREAM, survives=REFUSED),
     ),
     Case(
+        "flink-logs",
+        with_stream(FLINK_STREAM, readable=False),
+        WARNING,
+        "nobody learns why it has no TaskManagers",
+        with_stream(FLINK_STREAM, readable=REFUSED),
+    ),
+    Case(
         "flink-port",
         with_stream(FLINK_STREAM, setting=("rest.bind-port", "50100-50200")),
         WARNING,
