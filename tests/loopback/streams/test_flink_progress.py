@@ -302,7 +302,7 @@ def test_a_log_that_can_not_be_read_is_no_error(flink: Flink) -> None:
     assert (point.workers, point.refusal, point.waits) == (0, "", False)
 
 
-def test_who_may_not_read_the_log_is_told_that_the_reason_is_there(flink: Flink) -> None:
+def test_who_may_not_read_the_log_is_told_where_the_reason_is(flink: Flink) -> None:
     """And no dead token is read into it, for which its task would restart it."""
     flink.has(chk_10=NOW - 5 * MINUTE)
     flink.page("/overview", RECORDED["/overview while no TaskManager is there"])
