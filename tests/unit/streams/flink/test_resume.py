@@ -117,6 +117,18 @@ def test_a_dead_job_that_finds_its_stop_marker_late_can_begin_no_savepoint(begun
     assert begun.hdfs.modes[folder] == "555"
 
 
+def test_a_dead_job_that_had_made_a_savepoint_can_begin_no_other_one(begun: FlinkLife) -> None:
+    """A job that a person has save its state and go on has made the folder itself, open."""
+    begun.complete(1)
+    begun.save(2)
+    begun.complete(3)
+    folder = f"/flink/orders/savepoints/{begun.job}"
+    begun.hdfs.make_folder(folder, "755")
+    begun.die()
+    again(begun)
+    assert begun.hdfs.modes[folder] == "555"
+
+
 def test_what_a_stranger_begins_among_the_savepoints_hinders_no_start(begun: FlinkLife) -> None:
     begun.complete(1)
     left, strange = f"{begun.folder}/chk-1", f"/flink/orders/savepoints/{begun.job}/savepoint-9"
