@@ -100,7 +100,7 @@ class Orders:
 
         Raises Denied: when this identity's orders would not count. Raises Conflict: when others always speak first, or
         no number is left, and what `written` raises. What is refused does not stay: it may be later than the order for
-        which it is refused, and would count in its place.
+        which it is refused, and would count in its place. The refusal names what could not be removed.
         """
         laid: list[str] = []
         try:
@@ -108,10 +108,30 @@ class Orders:
         except Unavailable:
             # It may have been given.
             raise
-        except KstreamError:
-            for path in laid:
-                self._hdfs.delete(path)
+        except KstreamError as refusal:
+            if standing := self._not_removed(laid):
+                raise self._still_there(refusal, standing) from refusal
             raise
+
+    def _not_removed(self, laid: Iterable[str]) -> dict[str, KstreamError]:
+        """Delete these orders, and return why those that may still be there were not."""
+        failures: dict[str, KstreamError] = {}
+        for path in laid:
+            try:
+                self._hdfs.delete(path)
+            except KstreamError as failure:
+                failures[path] = failure
+        return failures
+
+    def _still_there(self, refusal: KstreamError, standing: dict[str, KstreamError]) -> Conflict:
+        why = next(iter(standing.values())).without_advice
+        removal = " and ".join(f"`hdfs dfs -rm {as_word(path)}`" for path in standing)
+        message = (
+            f"{refusal.message.rstrip('.')}; and the refused order was written, can't be removed, and may be obeyed "
+            f"until {self._state.user} or HDFS's superuser runs {removal}: {why}"
+        )
+        tried, server = refusal.tried, refusal.server
+        return Conflict(message, tried=tried, server=server, principal=refusal.principal).passing(refusal.retryable)
 
     def _given(
         self, subject: str, speakers: Collection[str], written: Callable[[OrderFile | None], str], laid: list[str]

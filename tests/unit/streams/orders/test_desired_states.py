@@ -149,24 +149,46 @@ def test_a_word_during_the_write_of_a_restart_wins(person: Person, state: Desire
     assert (person.desired.state, person.desired.restart_up_to) == (state, 0)
 
 
+@dataclass
+class SlowWriter:
+    """A supervisor speaks between the look of the stream's user and the draft of his order, and hears yes."""
+
+    person: Person
+    state: DesiredState
+    deletes: bool = True
+    spoken: bool = False
+
+    def __call__(self, request: str, path: str) -> None:
+        if request == "write" and "/orders.streamer/" in path and not self.spoken:
+            self.spoken = True
+            self.person.wants(self.state, user="hdfs")
+            self.person.life.clock.ahead += timedelta(seconds=1)
+        if request == "delete" and "/orders.streamer/" in path and not self.deletes:
+            raise Unavailable("Connection refused", tried=f"delete {path}", server="http://nn1:9870")
+
+
 @pytest.mark.parametrize("state", [HELD, STOPPED])
 def test_a_refused_restart_that_was_written_later_than_the_word_does_not_count(
     person: Person, state: DesiredState
 ) -> None:
-    """A supervisor speaks between the look of the stream's user and the draft of his order, and hears yes."""
-    clock, spoken = person.life.clock, list[str]()
-
-    def speak(request: str, path: str) -> None:
-        if request == "write" and "/orders.streamer/" in path and not spoken:
-            spoken.append(path)
-            person.wants(state, user="hdfs")
-            clock.ahead += timedelta(seconds=1)
-
-    person.life.hdfs.at_request = speak
+    person.life.hdfs.at_request = SlowWriter(person, state)
     with pytest.raises(Conflict, match=f"its desired state is {state}"):
         person.wants_a_restart()
     assert (person.desired.state, person.desired.author) == (state, "hdfs")
     assert person.files == [person.order(1, "hdfs")]
+
+
+def test_who_is_refused_hears_that_his_order_still_stands_and_what_removes_it(person: Person) -> None:
+    person.life.hdfs.at_request = SlowWriter(person, HELD, deletes=False)
+    with pytest.raises(Conflict, match="its desired state is held") as refused:
+        person.wants_a_restart()
+    order = person.order(1)
+    assert f"until streamer or HDFS's superuser runs `hdfs dfs -rm {order}`" in refused.value.message
+    assert f"delete {order} on http://nn1:9870: Connection refused. Retrying will not help." in str(refused.value)
+    assert (person.desired.state, person.desired.restart_up_to) == (RUNNING, 1), "it is obeyed in place of the word"
+    person.life.hdfs.at_request = lambda request, path: None
+    person.life.hdfs.delete(order)
+    assert person.desired.state is HELD
 
 
 @pytest.mark.parametrize("state", [HELD, RUNNING])
