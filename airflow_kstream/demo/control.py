@@ -9,7 +9,7 @@ from pathlib import Path
 from airflow_kstream.demo import promises
 from airflow_kstream.demo.config import STREAMER
 from airflow_kstream.demo.console import DemoConsole
-from airflow_kstream.demo.environment import Environment
+from airflow_kstream.demo.environment import CONTROL_CONF, Environment
 from airflow_kstream.demo.flink_job import MAIN_CLASS
 from airflow_kstream.demo.promises import Promise
 from airflow_kstream.minicluster.flink import TASK_MANAGER, jobmanager_log, lose_taskmanager, processes
@@ -36,7 +36,7 @@ class Control:
 
     def submit(self) -> None:
         spec, log = self.environment.control, self.environment.root / "control.log"
-        conf_dir = self.environment.root / "control"
+        conf_dir = self.environment.root / CONTROL_CONF
         environment = self.environment.minicluster.client_env(STREAMER) | {"FLINK_CONF_DIR": str(conf_dir)}
         client, argv = ("flink", self._flink(conf_dir)) if self._is_flink else ("spark-submit", self._spark_submit())
         with log.open("wb") as output:

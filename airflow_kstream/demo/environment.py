@@ -40,6 +40,9 @@ from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.orders.desired import start_from
 
+# The folder of the settings with which Flink's client submits the control.
+CONTROL_CONF = "control"
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -60,6 +63,7 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
     """Start all parts; `stack` stops them in any case."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     minicluster = _minicluster(plan, console, stack)
+    forget_former_run(plan.root)
     clients = minicluster.client_env(SUPERVISOR)
     os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
@@ -111,18 +115,26 @@ def _minicluster(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Mi
     return minicluster
 
 
-def brought_up(config: MiniclusterConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
-    """Start the cluster, and build its job of Flink's where it has Flink; `stack` stops it in any case.
+def forget_former_run(root: Path) -> None:
+    """Remove what a demonstration left that ran in this folder before: its cluster is gone, with all that Airflow knew
+    of it. DAGs that are unpaused already would start their streams in another order."""
+    for folder in ("airflow", f"streams/{CONNECTION}", CONTROL_CONF):
+        shutil.rmtree(root / folder, ignore_errors=True)
 
-    Raises MiniclusterError: when a part does not start, or Java has no compiler.
+
+def brought_up(config: MiniclusterConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
+    """Start the cluster, and build its job of Flink's where it has Flink; `stack` stops what it started in any case.
+
+    Raises MiniclusterError: when a part does not start, a cluster runs in the folder, or Java has no compiler.
     """
     flink = Feature.FLINK in config.features
     if flink:
         javac("-version")
         if not are_cached("flink", "flink-kafka"):
             console.say("Flink is downloaded, 240 MB, the first time")
-    stack.callback(_down, config.root)
+    # One that does not start ends what it started. What runs in the folder already is another one's.
     minicluster = Minicluster.up(config)
+    stack.callback(minicluster.down)
     if flink:
         build_job(Feature.FLINK, job_jar(minicluster))
     return minicluster
@@ -144,11 +156,6 @@ def session_of(minicluster: Minicluster, stack: ExitStack, spec: StreamSpec | No
     fields = connection_fields("demo", minicluster.connection(SUPERVISOR))
     cluster = stack.enter_context(cluster_of("demo", fields))
     return stack.enter_context(open_session(cluster, identity_of(spec, cluster) if spec else cluster.watcher))
-
-
-def _down(root: Path) -> None:
-    if (root / "minicluster.json").exists():
-        Minicluster.at(root).down()
 
 
 def _shipping(minicluster: Minicluster) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +51,11 @@ def begin(plan: MiniclusterConfig) -> Site:
     is not a folder for one."""
     folders = Folders(plan.root)
     if processes(folders):
-        raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")
+        down = f"./kstream minicluster down --root {shlex.quote(str(plan.root))}"
+        raise MiniclusterError(
+            f"A minicluster is up in {plan.root}, and was left alone: choose another folder, or end it, with Ctrl-C "
+            f"where `./kstream up` or `./kstream demo` runs it, else with `{down}`"
+        )
     folders.make_private()
     folders.create()
     site = Site(plan, free_ports(port_names()))

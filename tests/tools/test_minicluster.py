@@ -323,7 +323,7 @@ def test_what_only_ha_has_is_refused_without_it(bare: Minicluster) -> None:
 
 
 def test_a_minicluster_that_is_up_is_not_started_over(bare: Minicluster) -> None:
-    with pytest.raises(MiniclusterError, match="take it down first"):
+    with pytest.raises(MiniclusterError, match="and was left alone"):
         Minicluster.up(bare.plan)
     assert Minicluster.at(bare.root).plan == bare.plan
 

@@ -8,9 +8,11 @@ import pytest
 
 from airflow_kstream.demo import config, playground
 from airflow_kstream.demo.config import DemoConfig
+from airflow_kstream.demo.environment import CONTROL_CONF, forget_former_run
 from airflow_kstream.demo.flink_job import javac
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.bringup import begin
+from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.tools import java_home
 from airflow_kstream.model.errors import MiniclusterError
 
@@ -22,6 +24,14 @@ def test_each_declaration_is_one_that_a_folder_may_hold(tmp_path: Path) -> None:
     assert [spec.name for spec in streams] == ["events-keytab", "events-pushed"]
     for spec in (*streams, *playground.streams(minicluster)):
         assert spec.checked() == spec
+
+
+def test_the_control_can_be_submitted_from_the_same_folder_twice(tmp_path: Path) -> None:
+    minicluster = Minicluster(begin(MiniclusterConfig(tmp_path / "minicluster", frozenset({Feature.FLINK}))))
+    for _ in range(2):
+        forget_former_run(tmp_path)
+        minicluster.flink_client(tmp_path / CONTROL_CONF, {}, ("job.jar",))
+    assert (tmp_path / CONTROL_CONF / "config.yaml").is_file()
 
 
 def test_a_runtime_without_a_compiler_is_refused_with_what_to_install(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 
@@ -12,6 +15,9 @@ from rich.console import Console
 
 from airflow_kstream.demo.cli import working_folder
 from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.demo.environment import brought_up
+from airflow_kstream.minicluster import MiniclusterConfig
+from airflow_kstream.minicluster.bringup import begin
 from airflow_kstream.model.errors import MiniclusterError
 from tests.temporary import temporary_files_in
 
@@ -46,6 +52,17 @@ def test_a_folder_that_a_person_named_always_stays(console: DemoConsole, tmp_pat
     with working_folder(tmp_path / "demo", "kstream-demo-", console) as folder:
         assert folder == tmp_path / "demo"
     assert folder.exists()
+
+
+def test_a_second_one_in_its_folder_leaves_the_first_ones_cluster_alone(console: DemoConsole, tmp_path: Path) -> None:
+    site = begin(plan := MiniclusterConfig(tmp_path / "minicluster", frozenset()))
+    words = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, cwd=site.folders.run) as daemon:
+        with pytest.raises(MiniclusterError, match=f"minicluster down --root {plan.root}"), ExitStack() as stack:
+            brought_up(plan, console, stack)
+        assert daemon.poll() is None
+        daemon.communicate()
+    assert site.folders.record.is_file()
 
 
 def test_a_chosen_folder_is_closed_and_one_with_other_things_is_refused(tmp_path: Path, console: DemoConsole) -> None:

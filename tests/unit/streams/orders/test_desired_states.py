@@ -178,7 +178,7 @@ def test_a_refused_restart_that_was_written_later_than_the_word_does_not_count(
     assert person.files == [person.order(1, "hdfs")]
 
 
-def test_who_is_refused_hears_that_his_order_still_stands_and_what_removes_it(person: Person) -> None:
+def test_who_is_refused_hears_what_removes_an_order_that_still_stands(person: Person) -> None:
     person.life.hdfs.at_request = SlowWriter(person, HELD, deletes=False)
     with pytest.raises(Conflict, match="its desired state is held") as refused:
         person.wants_a_restart()
