@@ -133,8 +133,10 @@ class FlinkPages(ApplicationPages):
             tried, "/jobmanager/config", lambda body: {str(each["key"]): str(each["value"]) for each in body}
         )
 
-    def last_failure(self, job: str) -> FlinkFailure | None:
-        return self.ask(f"read the exceptions of job {job}", f"/jobs/{job}/exceptions", _last_failure)
+    def failures(self, job: str) -> tuple[FlinkFailure, ...]:
+        """Return the last failures of the job, the newest first: of each restart inside one, and 16 of them at most
+        (web.exception-history-size)."""
+        return self.ask(f"read the exceptions of job {job}", f"/jobs/{job}/exceptions", _failures)
 
 
 def _overview(body: Mapping[str, Any]) -> FlinkOverview:
@@ -247,13 +249,14 @@ def _savepoint_failure(body: Mapping[str, Any]) -> str:
     return [first, *(line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE))][-1][:_LONGEST]
 
 
-def _last_failure(body: Mapping[str, Any]) -> FlinkFailure | None:
-    entries = body["exceptionHistory"]["entries"]
-    if not entries:
-        return None
-    newest = max(entries, key=lambda entry: int(entry["timestamp"]))
-    task = newest.get("taskName")
-    return FlinkFailure(_moment(newest["timestamp"]), str(newest["stacktrace"]), str(task) if task else None)
+def _failures(body: Mapping[str, Any]) -> tuple[FlinkFailure, ...]:
+    found = map(_failure, body["exceptionHistory"]["entries"])
+    return tuple(sorted(found, key=lambda failure: failure.at, reverse=True))
+
+
+def _failure(body: Mapping[str, Any]) -> FlinkFailure:
+    task = body.get("taskName")
+    return FlinkFailure(_moment(body["timestamp"]), str(body["stacktrace"]), str(task) if task else None)
 
 
 def _moment(milliseconds: Any) -> datetime:

@@ -140,7 +140,7 @@ class FlinkCheckpointing:
 
 @dataclass(frozen=True)
 class FlinkFailure:
-    """The failure that restarted or ended the job last. `task` is None where no task is named."""
+    """A failure that restarted or ended the job, by the JobManager's clock. `task` is None where no task is named."""
 
     at: datetime
     exception: str

@@ -130,7 +130,7 @@ def test_a_job_that_makes_no_checkpoint_has_no_interval(release: str) -> None:
 
 
 def test_the_last_failure_names_the_exception_and_the_task(asked: FlinkPages) -> None:
-    failure = asked.last_failure(JOB)
+    (failure,) = asked.failures(JOB)
     assert failure is not None
     assert "is no longer reachable" in failure.exception
     assert (failure.task or "").startswith("Source: counted -> files: Writer")
@@ -138,7 +138,7 @@ def test_the_last_failure_names_the_exception_and_the_task(asked: FlinkPages) ->
 
 def test_a_job_that_never_failed_has_no_failure(release: str) -> None:
     with answering(f"/jobs/{JOB}/exceptions", {"exceptionHistory": {"entries": [], "truncated": False}}) as asked:
-        assert asked.last_failure(JOB) is None
+        assert asked.failures(JOB) == ()
 
 
 REFUSALS = {

@@ -210,6 +210,50 @@ def test_restarts_inside_count_since_the_newest_checkpoint(flink: Flink) -> None
     assert clock(flink.after(2)).restarts == 0
 
 
+def loops(flink: Flink, restored: int, *failed: timedelta) -> None:
+    """Let the job have failed so long after its newest checkpoint was triggered, and in all have been restored so
+    often."""
+    path = f"/jobs/{JOB}/checkpoints"
+    flink.page(path, RECORDED[path] | {"counts": RECORDED[path]["counts"] | {"restored": restored}})
+    triggered, path = RECORDED[path]["latest"]["completed"]["trigger_timestamp"], f"/jobs/{JOB}/exceptions"
+    (entry,) = RECORDED[path]["exceptionHistory"]["entries"]
+    entries = [entry | {"timestamp": triggered + each / timedelta(milliseconds=1)} for each in failed]
+    flink.page(path, {"exceptionHistory": {"entries": entries, "truncated": False}})
+
+
+def test_who_begins_to_look_finds_a_loop_of_restarts_inside(flink: Flink) -> None:
+    """A triggerer that starts again, a task, a person at a terminal: none has watched it until now."""
+    flink.has(chk_15=NOW - 5 * MINUTE)
+    loops(flink, 9, -2 * MINUTE, -MINUTE, MINUTE, 2 * MINUTE, 3 * MINUTE, 4 * MINUTE)
+    assert clock(flink.look()).restarts == 4
+    assert flink.cost[1] == 4
+    loops(flink, 11)
+    assert clock(flink.after(2)).restarts == 6
+    flink.has(chk_15=NOW - 5 * MINUTE, chk_16=NOW - 3 * MINUTE)
+    assert clock(flink.after(2)).restarts == 0
+
+
+def test_a_checkpoint_that_the_jobmanager_completes_meanwhile_ends_the_loop(flink: Flink) -> None:
+    flink.has(chk_14=NOW - 5 * MINUTE)
+    loops(flink, 9, MINUTE, 2 * MINUTE, 3 * MINUTE)
+    assert clock(flink.look()).restarts == 0
+
+
+def test_without_the_failures_restarts_inside_count_from_the_first_look(flink: Flink) -> None:
+    flink.has(chk_15=NOW - 5 * MINUTE)
+    loops(flink, 9)
+    flink.proxy.script[f"/proxy/{flink.app.id}/jobs/{JOB}/exceptions"] = Answer(500, b"{}")
+    assert clock(flink.look()).restarts == 0
+    loops(flink, 12)
+    assert clock(flink.after(2)).restarts == 3
+
+
+def test_of_a_job_that_restarted_less_than_a_loop_no_failures_are_asked(flink: Flink) -> None:
+    flink.has(chk_15=NOW - 5 * MINUTE)
+    loops(flink, 2, MINUTE, 2 * MINUTE)
+    assert (clock(flink.look()).restarts, flink.cost[1]) == (0, 3)
+
+
 def chained(flink: Flink, passed: int, spent: int) -> None:
     """Let the JobManager show a job that is chained into one vertex, which has passed on so many rows."""
     job, (vertex,) = HANGING["chained"]["job"], HANGING["chained"]["job"]["vertices"]

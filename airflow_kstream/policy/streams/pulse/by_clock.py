@@ -21,7 +21,7 @@ from airflow_kstream.model.streams.stream_policies import HeartbeatPolicy
 # YARN replaces a process within a minute.
 STARVES = timedelta(minutes=2)
 # Restarts inside without a new checkpoint that are a loop: a node that dies may cost one or two.
-_LOOP = 3
+LOOP = 3
 # Of the limit: until then a job that reads records counts as slow. Somebody has to know then what a failure costs.
 _BACKED_UP = 3.0
 
@@ -54,7 +54,7 @@ def overlong_by_clock(
 
     So does one before which the job restarts again and again: an outage that is over leaves its restarts behind.
     """
-    loops = clock.restarts >= _LOOP
+    loops = clock.restarts >= LOOP
     if not advanced:
         limit, sign = start_limit(policy, clock), Sign(SignKind.OVERLONG, (point.path, "start", claim.nonce))
         return Overlong(sign, limit, Pulse.STARTING) if loops or now - claim.claimed_at > limit else None
@@ -71,7 +71,7 @@ def may_hang(clock: Clockwork, *, read_twice: bool) -> bool:
     looks once goes by the word of a watcher that `read_twice`.
     """
     reads = clock.moves is not False if read_twice else bool(clock.moves)
-    return not reads and clock.workers != 0 and clock.restarts < _LOOP
+    return not reads and clock.workers != 0 and clock.restarts < LOOP
 
 
 def beat_by_clock(
@@ -89,7 +89,7 @@ def beat_by_clock(
     newest = f"{clock.unit} {point.position.commit}"
     if starving := _starving(policy, clock, claim, now, age, looks, advanced=advanced):
         return starving
-    if clock.restarts >= _LOOP:
+    if clock.restarts >= LOOP:
         words = f"it restarted {clock.restarts} times inside since {newest}"
         return Heartbeat(Pulse.STALLED, age, _with(words, clock.trouble))
     if not advanced or age is None:

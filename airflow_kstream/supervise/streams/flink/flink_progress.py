@@ -3,7 +3,7 @@
 HDFS decides. The JobManager is asked only of a job whose newest checkpoint is not fresh, because a fresh one needed
 every task: how many TaskManagers work, why the next checkpoint does not come, how often the job restarted inside. A
 look costs two WebHDFS calls, one more for each checkpoint that is under way, and at most two GETs (a job's first look:
-three); an answer serves for a minute.
+three, and one more for a job that has restarted inside thrice or more); an answer serves for a minute.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from airflow_kstream.policy.streams.flink.checkpoint_pace import (
     checkpoint_limit,
     checkpoint_trouble,
     declared_pace,
+    failed_since,
 )
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_refusal
 from airflow_kstream.policy.streams.flink.still_tasks import moved
+from airflow_kstream.policy.streams.pulse.by_clock import LOOP
 from airflow_kstream.supervise.streams.folder.engine import Newest
 
 if TYPE_CHECKING:
@@ -199,6 +201,9 @@ class _Look:
             if overview is None:
                 return None, None, self._known_page("pace"), None
             seen = self._page("checkpoints", lambda pages: pages.checkpoints(self.job))
+            if seen and seen.restored >= LOOP and self.known.base is None:
+                self.left += 1
+                self._page("failures", lambda pages: pages.failures(self.job))
             pace = self._known_page("pace") or self._page("pace", lambda pages: pages.checkpointing(self.job))
             read = (
                 self._page("read", lambda pages: pages.reading(self.job, self.known.names), self._heard)
@@ -244,7 +249,11 @@ class _Look:
         known = self.known
         if seen is None:
             return known.restarts[1] if known.restarts and known.restarts[0] == number else 0
-        if known.base is None or known.base[0] != number or seen.restored < known.base[1]:
+        if known.base is None:
+            # Who begins to look finds a loop that lasts, as the watcher before did.
+            failures = self._known_page("failures") or ()
+            known.base = number, seen.restored - failed_since(number, seen, failures)
+        if known.base[0] != number or seen.restored < known.base[1]:
             known.base = number, seen.restored
         known.restarts = number, seen.restored - known.base[1]
         return known.restarts[1]
