@@ -7,8 +7,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,9 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.kerberos.credentials_file import FreshToken, HadoopCredentials
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.submission import (
     Argument,
@@ -28,11 +30,14 @@ from airflow_kstream.model.streams.submission import (
     SubmitOutcome,
     from_kstream,
 )
+from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
+from tests.simulated.hadoop_writers import writable
 from tests.simulated.spark_homes import CLUSTER, executable
 
 CACHE = Path("/tmp/ticket-of-this-submission")
 HADOOP = replace(CLUSTER, client=ClientSettings({"HADOOP_CLASSPATH": "/opt/hadoop/*"}))
 LONG = timedelta(minutes=1)
+NOW, WEEK = datetime(2026, 1, 7, tzinfo=UTC), timedelta(days=7)
 WHY = from_kstream("the test")
 # It tells what it was given, as a program sees it.
 TELLS = """#!/bin/sh
@@ -100,6 +105,39 @@ def test_a_proxied_user_comes_with_tokens_that_nobody_else_reads(home: Path) -> 
     outcome = run(plan, tokens=SecretBytes(b"HDTS"))
     assert "proxied: alice" in outcome.tail
     assert any(line.startswith("600 ") and line.endswith("/launch-tokens") for line in outcome.tail.splitlines())
+
+
+@dataclass
+class Minting(FlinkEngine):
+    """An engine that makes tokens by itself: no minicluster has a second HDFS, and Hadoop's RPC takes a ticket."""
+
+    made: list[tuple[str, str]] = field(default_factory=list)
+
+    def launch_token(self, cluster: Cluster, filesystem: str, identity: Identity) -> FreshToken:
+        self.made.append((filesystem, identity.do_as or ""))
+        token = DelegationToken("alice", "yarn", identity.principal, NOW, NOW + WEEK, len(self.made), 1)
+        service = filesystem.removeprefix("hdfs://")
+        return FreshToken(filesystem, f"ha-hdfs:{service}", writable(token), SecretBytes(b"secret"), NOW + WEEK)
+
+
+def test_a_proxied_user_comes_with_a_token_of_each_filesystem_that_the_job_names(home: Path, tmp_path: Path) -> None:
+    """Under the word of today, and the one of Flink's YARN client before it."""
+    kept, engine = tmp_path / "kept", Minting()
+    named = {
+        "security.kerberos.access.hadoopFileSystems": "hdfs://archive;hdfs://prod/",
+        "yarn.security.kerberos.additionalFileSystems": "hdfs://lake/",
+    }
+    plan = submission(
+        client(home, f'#!/bin/sh\ncp "$HADOOP_TOKEN_FILE_LOCATION" {kept}\n'),
+        launched_as=Identity("gateway@EXAMPLE.COM", do_as="alice"),
+        settings={key: Setting(value, WHY) for key, value in named.items()},
+    )
+    with private_folder() as private:
+        outcome = engine.submit(plan, HADOOP, CACHE, private, LONG)
+    assert engine.made == [(f"hdfs://{name}", "alice") for name in ("prod", "archive", "lake")]
+    services = ["ha-hdfs:prod", "ha-hdfs:archive", "ha-hdfs:lake"]
+    assert [token.service for token in HadoopCredentials.read(SecretBytes(kept.read_bytes())).tokens] == services
+    assert [(token.service, token.ends) for token in outcome.tokens] == [(each, NOW + WEEK) for each in services]
 
 
 def test_a_secret_that_was_never_looked_up_is_not_written(home: Path) -> None:

@@ -21,6 +21,7 @@ from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.credentials_file import FreshToken, credentials_file
+from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
@@ -108,7 +109,20 @@ class FlinkEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        return _submit(submission, cluster, ticket_cache, folder, timeout)
+        identity = submission.launched_as
+        if identity is None:
+            return flink.submit(submission, cluster, ticket_cache, folder, timeout)
+        # The client gets none itself for a user whom it proxies.
+        settings = {key: str(setting.value) for key, setting in submission.settings.items()}
+        filesystems = token_filesystems(settings, cluster.default_fs)
+        minted = tuple(self.launch_token(cluster, each, identity) for each in filesystems)
+        outcome = flink.submit(submission, cluster, ticket_cache, folder, timeout, credentials_file(minted))
+        return replace(outcome, tokens=tuple(map(_launched, minted)))
+
+    def launch_token(self, cluster: Cluster, filesystem: str, identity: Identity) -> FreshToken:
+        """Make a token of this filesystem for the user whom the client proxies; the ResourceManager renews it."""
+        hadoop = rpc_conf(cluster)
+        return mint(hadoop, filesystem, identity, hadoop.get(_RENEWER))
 
     def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
         require_of_type(app, "Apache Flink", spec)
@@ -249,22 +263,6 @@ def _missing(cluster: Cluster, spec: StreamSpec) -> Iterator[str]:
             check()
         except InvalidInput as error:
             yield error.message
-
-
-def _submit(
-    submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
-) -> SubmitOutcome:
-    identity = submission.launched_as
-    if identity is None:
-        return flink.submit(submission, cluster, ticket_cache, folder, timeout)
-    hadoop = rpc_conf(cluster)
-    # The client gets none itself for a user whom it proxies.
-    filesystems = token_filesystems(
-        {key: str(setting.value) for key, setting in submission.settings.items()}, cluster.default_fs
-    )
-    minted = tuple(mint(hadoop, each, identity, hadoop.get(_RENEWER)) for each in filesystems)
-    outcome = flink.submit(submission, cluster, ticket_cache, folder, timeout, credentials_file(minted))
-    return replace(outcome, tokens=tuple(map(_launched, minted)))
 
 
 def _launched(token: FreshToken) -> LaunchToken:
