@@ -21,6 +21,7 @@ from airflow_kstream.clients.application_pages import ApplicationPages
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.logs.container_log import Process, Thread, ThreadDump, plain_frame
+from airflow_kstream.model.streams.flink_conf import LONGEST
 from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpoint,
     FlinkCheckpointing,
@@ -36,7 +37,7 @@ _SECONDS = 20.0
 
 
 # The interval of a job without checkpoints of its own (JobCheckpointingSettings): Long.MAX_VALUE milliseconds.
-_NEVER = 2**63 - 1
+_NEVER, _MILLISECOND = 2**63 - 1, timedelta(milliseconds=1)
 # Of a Java exception's text: how a deeper cause begins, and how much of one is shown.
 _CAUSE, _LONGEST = "Caused by: ", 300
 JOB_MANAGER, TASK_MANAGER = "JobManager", "TaskManager"
@@ -264,7 +265,7 @@ def _moment(milliseconds: Any) -> datetime:
 
 
 def _duration(milliseconds: Any) -> timedelta:
-    return timedelta(milliseconds=int(milliseconds))
+    return _MILLISECOND * min(int(milliseconds), LONGEST // _MILLISECOND)
 
 
 def stop_with_savepoint(address: str, job: str, terms: Mapping[str, Any], tls: Tls | None = None) -> None:

@@ -139,6 +139,9 @@ _WRONG_VALUES = {
 # CheckpointCoordinatorConfiguration.MINIMAL_CHECKPOINT_TIME.
 _SHORTEST_INTERVAL = timedelta(milliseconds=10)
 _DURATION = re.compile(r"\s*(?P<number>\d+)\s*(?P<unit>[a-zµ]*)\s*")
+# "Never" is written as Long.MAX_VALUE, or anything below: with this one, sums and dates can still be computed.
+LONGEST = timedelta(days=3650)
+_DIGITS = 20
 # TimeUtils of Flink. Without a unit it is milliseconds.
 _UNITS = {
     **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
@@ -171,10 +174,13 @@ def is_on(conf: Mapping[str, str], key: str) -> bool:
 
 
 def flink_duration(text: str) -> timedelta | None:
-    """Read a duration as Flink writes and reads it; None if it is none."""
+    """Read a duration as Flink writes and reads it, `LONGEST` for a longer one; None if it is none."""
     found = _DURATION.fullmatch(text.lower())
     unit = _UNITS.get(found["unit"]) if found else None
-    return int(found["number"]) * unit if found and unit is not None else None
+    if found is None or unit is None:
+        return None
+    number = found["number"].lstrip("0") or "0"
+    return unit * min(int(number[:_DIGITS]), LONGEST // unit) if unit else unit
 
 
 def is_masked(key: str) -> bool:

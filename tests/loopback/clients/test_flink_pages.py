@@ -19,6 +19,7 @@ from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.flink_conf import LONGEST
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkOverview
 from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
@@ -127,6 +128,14 @@ def test_a_job_that_makes_no_checkpoint_has_no_interval(release: str) -> None:
     path = f"/jobs/{JOB}/checkpoints/config"
     with answering(path, RECORDED[release][path] | {"interval": 2**63 - 1}) as asked:
         assert asked.checkpointing(JOB).interval is None
+
+
+@pytest.mark.parametrize("timeout", [5 * 10**16, 2**63 - 1], ids=["of two hundred million days", "Long.MAX_VALUE"])
+def test_a_checkpoint_that_may_take_for_ever_may_take_ten_years(release: str, timeout: int) -> None:
+    path = f"/jobs/{JOB}/checkpoints/config"
+    with answering(path, RECORDED[release][path] | {"interval": 2**63 - 2, "timeout": timeout}) as asked:
+        pace = asked.checkpointing(JOB)
+    assert (pace.interval, pace.timeout) == (LONGEST, LONGEST)
 
 
 def test_the_last_failure_names_the_exception_and_the_task(asked: FlinkPages) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.streams.flink_conf import flink_duration, token_filesystems
+from airflow_kstream.model.streams.flink_conf import LONGEST, flink_duration, token_filesystems
 from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 from airflow_kstream.model.streams.horizon import LaunchToken
 from airflow_kstream.model.streams.stream import KeytabCredentials
@@ -31,12 +31,25 @@ PROVIDER = "security.delegation.token.provider."
         ("10 min", 10 * MINUTE),
         ("1500", timedelta(seconds=1.5)),
         ("1 d", timedelta(days=1)),
+        ("500 ns", timedelta()),
+        ("0000000000000000000000030s", timedelta(seconds=30)),
+        ("9223372036854775807 ms", LONGEST),
+        ("100000000 d", LONGEST),
+        ("9" * 5000, LONGEST),
         ("soon", None),
         ("", None),
     ],
 )
 def test_durations_are_flinks(text: str, means: timedelta | None) -> None:
     assert flink_duration(text) == means
+
+
+def test_a_checkpoint_that_may_take_for_ever_leaves_dates_that_exist() -> None:
+    """As of a job that sets its timeout to Long.MAX_VALUE: the wait for its silence has a date."""
+    pace = declared_pace({f"execution.checkpointing.{key}": str(2**63 - 1) for key in ("interval", "timeout")})
+    limit = checkpoint_limit(replace(pace, tolerable=1000))
+    assert datetime(2026, 1, 1, tzinfo=UTC) + 2 * limit < datetime.max.replace(tzinfo=UTC)
+    assert declared_pace(settings_of(pace)) == pace
 
 
 @pytest.mark.parametrize(
