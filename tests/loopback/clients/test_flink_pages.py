@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.flink_pages import FlinkPages
+from airflow_kstream.clients.flink_pages import FlinkPages, stop_with_savepoint
+from airflow_kstream.clients.waiting import at_most
 from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
@@ -199,3 +200,21 @@ def test_why_a_savepoint_failed_is_its_innermost_cause(operation: Any, why: str)
     status = {"id": "COMPLETED" if operation else "IN_PROGRESS"}
     with answering(f"/jobs/{JOB}/savepoints/{JOB}", {"status": status, "operation": operation}) as asked:
         assert asked.savepoint_failure(JOB, JOB) == why
+
+
+@pytest.mark.parametrize("head", [False, True], ids=["body", "head"])
+def test_a_port_that_never_ends_its_answer_to_a_stop_holds_nobody_up(head: bool) -> None:
+    """What listens there is the job of anybody."""
+    with serving({"": Answer(500, b"x" * 300, drip=0.02, dripping_head=head)}) as server:
+        port = server.address.removeprefix("http://")
+        with at_most(0.3), pytest.raises(Unavailable, match="can't be reached") as refused:
+            stop_with_savepoint(port, JOB, {})
+    assert (refused.value.tried, refused.value.server) == (f"stop job {JOB}", port)
+
+
+def test_a_port_leads_a_stop_nowhere_else() -> None:
+    elsewhere = Answer(307, headers={"Location": "/elsewhere"})
+    with serving({"/stop": elsewhere, "/elsewhere": Answer(202)}) as server:
+        with pytest.raises(Unavailable, match="it answered 307"):
+            stop_with_savepoint(server.address.removeprefix("http://"), JOB, {})
+        assert server.requests == [f"POST /jobs/{JOB}/stop"]
