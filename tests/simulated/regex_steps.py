@@ -14,10 +14,10 @@ parser: Any = import_module("re._parser")
 Rest = Callable[[int], bool]
 
 
-def steps_of(regex: str, text: str) -> int:
+def steps_of(regex: str, text: str, flags: int = 0) -> int:
     """Return the steps of a search through the whole text, as Python's engine takes them without its short cuts."""
-    search = _Search(text)
-    nodes = list(parser.parse(regex))
+    search = _Search(text, flags)
+    nodes = list(parser.parse(regex, flags))
     for begin in range(len(text) + 1):
         if search.matches(nodes, begin, lambda _: True):
             break
@@ -47,8 +47,8 @@ def _words(nodes: Sequence[Any]) -> Iterator[str]:
 
 
 class _Search:
-    def __init__(self, text: str) -> None:
-        self.text, self.steps = text, 0
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self.text, self.flags, self.steps = text, flags, 0
 
     def matches(self, nodes: Sequence[Any], at: int, rest: Rest) -> bool:
         self.steps += 1
@@ -61,6 +61,11 @@ class _Search:
             return self.matches(list(value[3]), at, lambda end: self.matches(others, end, rest))
         if kind is op.BRANCH:
             return any(self.matches([*branch, *others], at, rest) for branch in value[1])
+        if kind is op.ASSERT_NOT:
+            # Of those that look back, at one character.
+            (taken, what), *_ = value[1]
+            found = value[0] < 0 < at and self._takes(taken, what, at - 1)
+            return not found and self.matches(others, at, rest)
         if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
             return self._repeats(value, at, lambda end: self.matches(others, end, rest))
         return self._takes(kind, value, at) and self.matches(others, at + 1, rest)
@@ -88,16 +93,17 @@ class _Search:
         if kind is op.LITERAL:
             return bool(ord(character) == value)
         if kind is op.ANY:
-            return character != "\n"
+            return character != "\n" or bool(self.flags & re.DOTALL)
         if kind is op.NOT_LITERAL:
             return bool(ord(character) != value)
         return _is_in(value, character)
 
     def _is_at(self, value: Any, at: int) -> bool:
+        lines = bool(self.flags & re.MULTILINE)
         if value is op.AT_BEGINNING:
-            return at == 0
+            return at == 0 or (lines and self.text[at - 1] == "\n")
         if value is op.AT_END:
-            return at == len(self.text)
+            return at == len(self.text) or (lines and self.text[at] == "\n")
         border = (at > 0 and _is_word(self.text[at - 1])) != (at < len(self.text) and _is_word(self.text[at]))
         return border == bool(value is op.AT_BOUNDARY)
 
@@ -112,6 +118,8 @@ def _is_item(kind: Any, value: Any, character: str) -> bool:
         return bool(ord(character) == value)
     if kind is op.RANGE:
         return bool(value[0] <= ord(character) <= value[1])
+    if value in (op.CATEGORY_SPACE, op.CATEGORY_NOT_SPACE):
+        return character.isspace() == bool(value is op.CATEGORY_SPACE)
     return _is_word(character) if value is op.CATEGORY_WORD else character.isdigit()
 
 

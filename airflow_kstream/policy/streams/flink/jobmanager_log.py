@@ -17,17 +17,20 @@ from airflow_kstream.model.streams.horizon import TokenRound
 _RECORD = re.compile(
     r"^(?P<at>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[,.](?P<millis>\d{3}))?\S*\s+[A-Z]+\s", re.MULTILINE
 )
+# The job's own code writes this log, too: none of these takes more steps than the log has characters, some times over.
 # DefaultDelegationTokenManager. Without a renewal date no further round is scheduled.
-_NEXT = re.compile(r"Tokens update task started with (?P<delay>.+?) delay")
+_NEXT = re.compile(r"Tokens update task started with (?P<delay>\d+ ?[a-z]*) delay")
 _FAILED = re.compile(r"Failed to update tokens, will try again in (?P<delay>\d+ ?[a-z]*)")
 _NO_MORE = "Tokens update task not started because"
 # DFSClient: the NameNode's time of a token that a round has just made, beside the host's own, whose zone nobody tells.
-_ISSUED = re.compile(r"Created token for .* issueDate=(?P<millis>\d+),")
+_CREATED, _ISSUED = "Created token for ", re.compile(r" issueDate=(?P<millis>\d{12,13}),")
 _ZONES = timedelta(minutes=15)
+# In which a host's clock may be, however wrong it is.
+_YEARS = range(1970, 3000)
 # ActiveResourceManager and YarnResourceManagerDriver. A worker's name has its node in brackets.
-_WORKER = re.compile(r"Worker (?P<id>[^\s(]+)\S* is (?P<what>registered|terminated\. Diagnostics:)")
+_WORKER = re.compile(r"Worker (?P<id>[^\s(]+)(?:\(\S*)? is (?P<what>registered|terminated\. Diagnostics:)")
 _ASKS, _GETS = re.compile(r"Requesting new (?:worker|TaskExecutor)"), re.compile(r"Received [1-9]\d* containers?\.")
-_STACK = re.compile(r"^\s*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
+_STACK = re.compile(r"^[ \t]*(?:at |\.\.\. \d+ more).*$", re.MULTILINE)
 # Dispatcher, ExecutionGraph, ApplicationDispatcherBootstrap and ClusterEntrypoint. A restart inside says RESTARTING;
 # what REST could not answer is an ERROR, too, of a job that runs on.
 _ENDS_IT = re.compile(
@@ -35,7 +38,7 @@ _ENDS_IT = re.compile(
     r"|Could not (?:start cluster entrypoint|create application program)|Fatal error occurred"
 )
 _IN_A_THREAD = re.compile(r"Exception in thread \"[^\"]*\" (?P<trace>.*)", re.DOTALL)
-_ERROR = re.compile(r"(?:Caused by: )?(?P<error>(?:[\w$]+\.)+[\w$]*(?:Exception|Error|InvalidToken|Throwable)\b[^\n]*)")
+_ERROR = re.compile(r"(?<![\w$.])(?P<error>(?:[\w$]+\.)+[\w$]*(?:Exception|Error|InvalidToken|Throwable)\b[^\n]*)")
 _NO_CAUSE = re.compile(r"java\.lang\.InterruptedException|java\.util\.concurrent\.RejectedExecutionException")
 _SHOWN = 500
 _LAST_ERROR = 400
@@ -77,7 +80,8 @@ def token_rounds(log: str) -> tuple[TokenRound, ...]:
 
 def _zone(log: str) -> timedelta | None:
     """Return how far the log's zone is ahead of UTC: both clocks differ by less than Kerberos' five minutes."""
-    dated = [(record.at, found) for record in _records(log) if (found := _ISSUED.search(record.text))]
+    created = (record for record in _records(log) if _CREATED in record.text)
+    dated = [(record.at, found) for record in created if (found := _ISSUED.search(record.text))]
     if not dated:
         return None
     at, found = dated[-1]
@@ -124,11 +128,19 @@ def _innermost(text: str) -> str:
 
 
 def _records(log: str) -> Iterator[_Record]:
-    begins = list(_RECORD.finditer(log))
-    for number, begun in enumerate(begins):
-        end = begins[number + 1].start() if number + 1 < len(begins) else len(log)
-        at = datetime.fromisoformat(begun["at"]).replace(tzinfo=UTC) + timedelta(milliseconds=int(begun["millis"] or 0))
+    begins = [(begun, at) for begun in _RECORD.finditer(log) if (at := _moment(begun))]
+    for number, (begun, at) in enumerate(begins):
+        end = begins[number + 1][0].start() if number + 1 < len(begins) else len(log)
         yield _Record(at, log[begun.end() : end])
+
+
+def _moment(begun: re.Match[str]) -> datetime | None:
+    """Return when a record was written; None for what only looks like a time, as MySQL's zero date in a job's row."""
+    try:
+        at = datetime.fromisoformat(begun["at"]).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return at + timedelta(milliseconds=int(begun["millis"] or 0)) if at.year in _YEARS else None
 
 
 def _short(words: str) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.policy.streams.ends.ends import end_of
+from airflow_kstream.policy.streams.flink import jobmanager_log
 from airflow_kstream.policy.streams.flink.jobmanager_log import Refusal, last_error, last_refusal, token_rounds
 from tests.simulated.flink import UNMAPPED
+from tests.simulated.regex_steps import steps_of, words_of
 
 MANAGER = "org.apache.flink.runtime.security.token.DefaultDelegationTokenManager [] -"
 ACTIVE = "org.apache.flink.runtime.resourcemanager.active.ActiveResourceManager [] -"
@@ -47,6 +51,9 @@ def dated(issued: datetime) -> str:
     """What DFSClient says of a token that a round has just made."""
     millis = int(issued.timestamp() * 1000)
     return f"org.apache.hadoop.hdfs.DFSClient [] - Created token for orders: HDFS_TOKEN issueDate={millis}, m"
+
+
+PATTERNS = {name: value for name, value in vars(jobmanager_log).items() if isinstance(value, re.Pattern)}
 
 
 def at(second: float) -> datetime:
@@ -175,3 +182,35 @@ def test_the_error_of_a_job_that_has_no_place_for_its_state_is_the_innermost_one
     assert end_of("", error).kind is EndKind.STATE
     long = error.replace("hdfs://prod", f"hdfs://prod/{'x' * 120}")
     assert end_of("", long).kind is EndKind.STATE
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_log_of_twice_the_length_takes_at_most_some_twice_the_steps(name: str) -> None:
+    """The job's own code writes it, too, and all streams of a cluster are watched by one thread."""
+    pattern = PATTERNS[name]
+    words = [*words_of(pattern.pattern), ""]
+    for begun, repeated in product(("", words[0], "2026-01-01 00:00:01"), ("a", "a.", " ", "\n", *words[:1])):
+        once, twice = (
+            steps_of(pattern.pattern, f"{(begun + repeated * length)[:length]}#", pattern.flags) for length in (90, 180)
+        )
+        assert twice < 3 * once, f"{pattern.pattern} on {begun!r} and {repeated!r}"
+
+
+@pytest.mark.parametrize("day", ["0000-00-00", "2026-02-30", "0001-01-01", "9999-12-31"])
+def test_what_only_looks_like_a_time_begins_no_record(day: str) -> None:
+    """A row that the job wrote to its log, as one of MySQL's with its zero date."""
+    lines = log(
+        dated(at(0.2)),
+        f"a.B [] - rows:\n{day} 00:00:00 NEW order",
+        f"{MANAGER} Tokens update task started with 90 s delay",
+    )
+    (told,) = token_rounds(lines)
+    assert told.at == at(2.5)
+    assert last_refusal(lines) == Refusal()
+
+
+def test_a_date_of_a_token_that_no_calendar_has_tells_no_zone() -> None:
+    created = (
+        "org.apache.hadoop.hdfs.DFSClient [] - Created token for orders: HDFS_TOKEN issueDate=17672256020000000000, m"
+    )
+    assert token_rounds(log(created, f"{MANAGER} Tokens update task started with 90 s delay")) == ()
