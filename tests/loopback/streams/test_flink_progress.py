@@ -156,6 +156,18 @@ def test_a_checkpoint_under_way_costs_one_call_more(flink: Flink) -> None:
     assert flink.cost == (2, 0)
 
 
+def test_what_failed_checkpoints_left_is_asked_about_once(flink: Flink) -> None:
+    """A job leaves thousands, or somebody makes them: the other streams of the cluster wait for each look."""
+    left = dict.fromkeys(f"chk_{number}" for number in range(11, 61))
+    flink.has(chk_10=NOW - MINUTE / 4, **left)
+    assert flink.look().position.commit == 10
+    assert flink.cost == (2 + 50, 0)
+    assert flink.look().position.commit == 10
+    assert flink.cost == (1 + 10, 0)
+    flink.has(chk_10=NOW - MINUTE / 4, **left, chk_61=NOW, chk_62=None)
+    assert (flink.look().position.commit, flink.cost) == (61, (3, 0))
+
+
 def test_an_empty_metadata_is_none(flink: Flink) -> None:
     flink.has(chk_10=NOW - MINUTE, chk_11=NOW)
     status = {"FileStatus": file(NOW, length=0)}

@@ -52,6 +52,9 @@ _METADATA = "_metadata"
 _FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
 # Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
 SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
+# Checkpoints that may be under way at once. An older folder without one is what a task left that wrote on after its
+# checkpoint had failed, and stays so.
+_UNDER_WAY = 10
 # Pages of one look, and of the first.
 _PAGES, _FIRST = 2, 3
 # Seconds after which a job that nobody looks at is forgotten.
@@ -62,11 +65,12 @@ T = TypeVar("T")
 @dataclass
 class KnownJob:
     """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `restarts`
-    is how often since, and since which. `read` are the last two answers on what it had read, `names` those of its
-    counts."""
+    is how often since, and since which. `failed` are checkpoints that are not asked about again. `read` are the last
+    two answers on what the job had read, `names` those of its counts."""
 
     used: float = 0.0
     newest: tuple[int, FileStatus] | None = None
+    failed: set[int] = field(default_factory=set)
     pages: dict[str, tuple[float, Any]] = field(default_factory=dict)
     base: tuple[int, int] | None = None
     restarts: tuple[int, int] | None = None
@@ -128,12 +132,18 @@ def flink_progress(
 def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] | None:
     """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
     entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(CHECKPOINT.fullmatch(entry.name)))
-    for number in sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True):
+    numbers = sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True)
+    known.failed.intersection_update(numbers)
+    for place, number in enumerate(numbers):
         if known.newest and known.newest[0] == number:
             return known.newest
+        if number in known.failed:
+            continue
         try:
             status = hdfs.status(f"{folder}/chk-{number}/{_METADATA}")
         except NotFound:
+            if place >= _UNDER_WAY:
+                known.failed.add(number)
             continue
         if status.length:
             known.newest = number, status
