@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.model.clusters.hdfs_path import path_in
+from airflow_kstream.model.clusters.hdfs_path import as_word, path_in
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, job_of
 from airflow_kstream.model.streams.generation import Claim
@@ -61,10 +61,17 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
 def _close_dead(hdfs: Hdfs, observation: Observation, spec: FlinkStreamSpec, job: str) -> None:
     try:
         close(hdfs, spec, job)
-    except Denied:
+    except Denied as denied:
         # Who says where to begin knows what became of it; its owner alone could close it.
-        if not observation.placed:
-            raise
+        if observation.placed:
+            return
+        folder, name = checkpoints_folder(spec, job), observation.stream.name
+        message = (
+            f"{denied.message.rstrip('.')}; generation {observation.generation} could complete another state while its "
+            f"successor runs. Once its owner has closed it with `hdfs dfs -chmod 555 {as_word(folder)}`, run "
+            f"`kstream streams start {name} --resume PATH` with the newest of what is in there"
+        )
+        raise Denied(message, tried=denied.tried, server=denied.server, principal=denied.principal) from denied
 
 
 def _require_nothing_left(hdfs: Hdfs, observation: Observation, claim: Claim, job: str) -> None:

@@ -329,8 +329,10 @@ def test_what_may_not_be_closed_is_not_followed(begun: FlinkLife) -> None:
     begun.complete(1)
     begun.hdfs.owners[begun.folder] = "somebody"
     begun.die()
-    with pytest.raises(Denied, match="not the owner"):
+    with pytest.raises(Denied, match="not the owner") as refused:
         again(begun)
+    assert f"`hdfs dfs -chmod 555 {begun.folder}`" in refused.value.message
+    assert "`kstream streams start orders --resume PATH`" in refused.value.message
     assert len(begun.yarn.apps) == 1
     left = f"{begun.folder}/chk-1"
     start_from(begun.life.run, "its owner closed it", path=left)
