@@ -358,7 +358,7 @@ def test_a_log_that_can_not_be_read_is_no_error(flink: Flink) -> None:
     assert (point.workers, point.refusal, point.waits) == (0, "", False)
 
 
-def test_who_may_not_read_the_log_is_told_where_the_reason_is(flink: Flink) -> None:
+def test_a_log_that_may_not_be_read_is_named_as_the_place_of_the_reason(flink: Flink) -> None:
     """And no dead token is read into it, for which its task would restart it."""
     flink.has(chk_10=NOW - 5 * MINUTE)
     flink.page("/overview", RECORDED["/overview while no TaskManager is there"])

@@ -207,9 +207,10 @@ def _waiting_for(
 ) -> str:
     if lost:
         return f"{lost}: its driver may run for twice the expiry of an ApplicationMaster"
-    doubt = f"; {containers.driver}" if containers else ""
     silent = f"the checkpoint and {', '.join(outputs.paths)}" if outputs else "the checkpoint"
-    return f"{silent} must be silent for {format_duration(needed)}{doubt}"
+    words = f"{silent} must be silent for {format_duration(needed)}"
+    # Who looks without a right to act asks no NodeManager: it shows the longest wait, which is rarely needed.
+    return f"{words}; {containers.driver}" if containers else f"{words}, unless a NodeManager tells its end before"
 
 
 def lives(claims: Sequence[Claim], ends: Sequence[PastEnd], stops: Mapping[int, str]) -> tuple[Life, ...]:

@@ -158,6 +158,12 @@ def test_checkpoints_by_the_clock_are_silent_for_twice_their_limit(limit: timede
     assert silence_needed(POLICY, (point,)) == minutes * MINUTE
 
 
+def test_who_asked_no_nodemanager_promises_no_long_wait() -> None:
+    wait = verdict(ended(None, batches(5 * MINUTE, SECOND)), MINUTE)
+    assert isinstance(wait, Wait)
+    assert wait.why == "the checkpoint must be silent for 10m, unless a NodeManager tells its end before"
+
+
 OUTPUTS = OutputsLook(("/data/orders",))
 
 
