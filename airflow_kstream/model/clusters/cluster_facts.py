@@ -178,6 +178,8 @@ class StreamCredentials:
     """Whether fresh tokens are pushed to it."""
     tokens_end: datetime | None = None
     """When its credentials end; None if they don't or that is not known."""
+    issued: datetime | None = None
+    """The earliest time at which those of its launch can have been issued; None if it is not known."""
     launch_tokens_end: datetime | None = None
     """When those of its launch do, which its logs and its ApplicationMaster's next attempt need."""
     uncounted: tuple[str, ...] = ()

@@ -54,7 +54,8 @@ def empty_renewer(facts: ClusterFacts, stream: StreamFacts) -> Iterator[FindingD
     """
     if not stream.runs or any(stream.setting(key) for key in _RENEWERS):
         return
-    since = stream.started + known(facts.hdfs.lifetimes).renew_interval if stream.started else None
+    issued = stream.credentials.issued or stream.started
+    since = issued + known(facts.hdfs.lifetimes).renew_interval if issued else None
     yield draft_on(
         stream,
         Severity.WARNING,

@@ -83,6 +83,9 @@ def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[st
     try:
         with at_most(_PATIENCE):
             return foretold(examine(cluster_facts(session, Subjects(stream), tries_keys=False)))
+    except NotFound:
+        # Nothing of this stream was claimed yet.
+        return {}
     except Exception:
         log.warning("What will go wrong could not be examined", exc_info=True)
         return {}

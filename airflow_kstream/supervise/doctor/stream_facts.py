@@ -220,6 +220,7 @@ class StreamExaminer:
                 renews_itself=spec.credentials.renews_itself,
                 refreshed=is_refreshed(claim),
                 tokens_end=self._tokens_end(registered, claim, spec),
+                issued=issued_at(claim, spec.restart),
                 launch_tokens_end=self._launch_tokens_end(claim, spec),
                 uncounted=self._uncounted(spec, claim),
             ),

@@ -464,9 +464,13 @@ CASES = (
     ),
     Case(
         "flink-renewer",
-        with_stream(FLINK_STREAM, setting=("security.kerberos.token.provider.hadoopfs.renewer", None)),
+        with_stream(
+            FLINK_STREAM,
+            setting=("security.kerberos.token.provider.hadoopfs.renewer", None),
+            issued=NOW - timedelta(hours=25),
+        ),
         WARNING,
-        "none of its TaskManagers can be replaced from 2026-05-08 12:00 UTC on",
+        "none of its TaskManagers can be replaced from 2026-05-10 11:00 UTC on",
         with_stream(FLINK_STREAM, conf=REFUSED),
     ),
     Case(

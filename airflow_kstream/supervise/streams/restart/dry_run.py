@@ -110,8 +110,15 @@ def _errors(run: StreamRun, observation: Observation, *, needs_all: bool) -> Ite
         require_available(run, observation)
     except KstreamError as error:
         yield error
-    if needs_all:
-        yield from obstacles(to_be_submitted(run, observation), observation)
+    if not needs_all:
+        return
+    if observation.claim is None:
+        try:
+            # It changes nothing where nothing ran yet: there are no checkpoints of a former generation to close.
+            run.engine.resume(run.session, run.spec, observation)
+        except KstreamError as error:
+            yield error
+    yield from obstacles(to_be_submitted(run, observation), observation)
 
 
 def _parts(plan: Submission) -> Iterator[tuple[str, Origin]]:
