@@ -11,13 +11,14 @@ import pytest
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.model.streams.generation import DesiredState
-from airflow_kstream.model.streams.plan import Phase
+from airflow_kstream.model.streams.plan import Phase, Submit
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
 from airflow_kstream.model.streams.stream import FlinkStreamSpec
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.orders.desired import start_from
+from airflow_kstream.supervise.streams.restart.dry_run import blocked
 from tests.simulated.flink import UNMAPPED, FlinkLife, metadata
 from tests.simulated.life import Life
 
@@ -48,6 +49,14 @@ def test_nobody_starts_the_first_generation_with_nothing_unless_a_person_says_so
     start_from(flink.life.run, "a new stream", fresh=True)
     assert flink.life.begin().phase is Phase.RUNNING
     assert (flink.engine.resumed, flink.claim.start.resume) == ([""], NOTHING)
+
+
+def test_a_dry_run_says_what_the_first_generation_lacks(flink: FlinkLife) -> None:
+    first = Submit(1, "its first generation")
+    (why,) = blocked(flink.life.run, observe(flink.life.run), first)
+    assert "nobody said where its first generation starts" in why
+    start_from(flink.life.run, "a new stream", fresh=True)
+    assert blocked(flink.life.run, observe(flink.life.run), first) == ()
 
 
 def test_the_first_generation_begins_with_the_savepoint_that_a_person_names(flink: FlinkLife) -> None:
