@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import yaml
 
@@ -28,6 +29,7 @@ from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 _DIST = re.compile(r"flink-dist[-_]([\d.]+)[\w.-]*\.jar")
+_ENTRY_CLASS = re.compile(rb"^(?:program-class|Main-Class):", re.MULTILINE | re.IGNORECASE)
 _JAVA_OPTIONS = "env.java.opts"
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "HADOOP_CLASSPATH")
@@ -76,6 +78,23 @@ def installation(home: str) -> FlinkInstallation:
         raise InvalidInput(f"{home}/lib has {len(versions)} jars flink-dist-*, which tell the version; needed is one")
     version = tuple(int(part) for part in versions[0].strip(".").split("."))
     return FlinkInstallation(home, version, _java_options(folder / "conf"))
+
+
+def check_entry_class(jar: Path) -> None:
+    """Check that a jar of this host names the class with which it begins, as Flink's client looks for it
+    (PackagedProgram.getEntryPointClassNameFromJar).
+
+    Raises InvalidInput: when it names none, or can't be read.
+    """
+    try:
+        with ZipFile(jar) as archive:
+            manifest = archive.read("META-INF/MANIFEST.MF")
+    except KeyError:
+        manifest = b""
+    except (OSError, BadZipFile) as error:
+        raise InvalidInput(f"{jar} can't be read as a jar: {error}") from error
+    if not _ENTRY_CLASS.search(manifest):
+        raise InvalidInput(f"{jar} names no Main-Class: declare deploy.main_class, the class with which the job begins")
 
 
 def check_hadoop(cluster: Cluster) -> None:

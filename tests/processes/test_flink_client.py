@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from airflow_kstream.clients import flink
-from airflow_kstream.clients.flink import check_hadoop, environment, installation, turn
+from airflow_kstream.clients.flink import check_entry_class, check_hadoop, environment, installation, turn
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed, Unavailable
@@ -224,3 +225,28 @@ def test_a_client_without_hadoop_is_refused_before_it_starts(monkeypatch: pytest
     with pytest.raises(InvalidInput, match="needs HADOOP_CLASSPATH"):
         check_hadoop(CLUSTER)
     check_hadoop(HADOOP)
+
+
+@pytest.mark.parametrize("named", ["Main-Class: org.example.Orders", "program-class: org.example.Orders"])
+def test_a_jar_that_names_its_class_can_begin(tmp_path: Path, named: str) -> None:
+    check_entry_class(jar_with(tmp_path, f"Manifest-Version: 1.0\r\n{named}\r\n"))
+
+
+@pytest.mark.parametrize("manifest", ["Manifest-Version: 1.0\r\n", None])
+def test_a_jar_without_a_class_needs_a_declared_one(tmp_path: Path, manifest: str | None) -> None:
+    with pytest.raises(InvalidInput, match="names no Main-Class: declare deploy"):
+        check_entry_class(jar_with(tmp_path, manifest))
+
+
+def test_what_is_no_jar_is_told_before_its_submission(tmp_path: Path) -> None:
+    (tmp_path / "orders.jar").write_text("<html>404 Not Found</html>")
+    with pytest.raises(InvalidInput, match="can't be read as a jar: File is not a zip file"):
+        check_entry_class(tmp_path / "orders.jar")
+
+
+def jar_with(folder: Path, manifest: str | None) -> Path:
+    with ZipFile(folder / "orders.jar", "w") as jar:
+        jar.writestr("org/example/Orders.class", b"")
+        if manifest is not None:
+            jar.writestr("META-INF/MANIFEST.MF", manifest)
+    return folder / "orders.jar"

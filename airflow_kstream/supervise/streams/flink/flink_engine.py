@@ -99,6 +99,7 @@ class FlinkEngine:
         for path in (spec.application, *spec.deploy.shipped):
             if "://" not in path and not Path(path).exists():
                 raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
+        _begins(spec)
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         return flink_needs(cluster, _flink(spec), stops_itself=True)
@@ -257,12 +258,20 @@ def _missing(cluster: Cluster, spec: StreamSpec) -> Iterator[str]:
         lambda: _installed(cluster, spec),
         lambda: _renewer(cluster),
         lambda: flink.check_hadoop(cluster),
+        lambda: _begins(spec),
     )
     for check in checks:
         try:
             check()
         except InvalidInput as error:
             yield error.message
+
+
+def _begins(spec: StreamSpec) -> None:
+    """Check that somebody names the class with which the job begins; only a jar of this host is opened."""
+    jar = Path(spec.application)
+    if not _flink(spec).deploy.main_class and "://" not in spec.application and jar.is_file():
+        flink.check_entry_class(jar)
 
 
 def _launched(token: FreshToken) -> LaunchToken:
