@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow_kstream.model.streams.checkpoint import Clockwork
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.model.streams.looks import Looks, SignKind
 from airflow_kstream.model.streams.observation import Observation
+from airflow_kstream.model.streams.plan import Phase, Settled, Wait
 from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.policy.streams.pulse.by_clock import STARVES
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
@@ -19,7 +22,24 @@ def dead_launch_token(observation: Observation, looks: Looks) -> str:
 
     A successor starts with another token. One that never completed a checkpoint would start another one for ever.
     """
-    if looks.age_of(SignKind.STARVING) < STARVES or not verified(observation):
+    return "" if looks.age_of(SignKind.STARVING) < STARVES else _dead_token(observation)
+
+
+def still_starving(settled: Settled, observation: Observation, looks: Looks) -> Wait | None:
+    """Return the wait of a supervisor who may act, instead of being settled, until it has itself seen for long enough
+    that no process works and that a dead token is why; None if that is not so.
+
+    The watcher who woke it has seen it for so long, and would wake it again and again.
+    """
+    words = _dead_token(observation) if settled.phase is Phase.RUNNING else ""
+    left = STARVES - looks.age_of(SignKind.STARVING)
+    if not words or left <= timedelta():
+        return None
+    return Wait(observation.now + left, f"nothing of it works, and its new workers have a dead token: {words}")
+
+
+def _dead_token(observation: Observation) -> str:
+    if not verified(observation):
         return ""
     refusals = (point.clock.refusal for point in observation.checkpoints if point.clock and point.clock.workers == 0)
     return next((words for words in refusals if end_of(words).kind is EndKind.CREDENTIALS), "")

@@ -55,6 +55,7 @@ from airflow_kstream.policy.streams.ends.after_end import (
     refused,
     tells_safe_mode,
 )
+from airflow_kstream.policy.streams.ends.starvation import still_starving
 from airflow_kstream.policy.streams.horizon.launch_tokens import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.restart.facts import report
 from airflow_kstream.policy.streams.restart.reconcile import Mode, next_step
@@ -163,7 +164,9 @@ class Reconciler:
         require_allowed(self.spec, self.session.cluster, observation.claim)
         observation = self._run.renewals.known(observation, self.subject.engine)
         self._run.reached.recall(observation)
-        return observation, next_step(self.spec, observation, self._run.memory.look(observation), mode)
+        look = self._run.memory.look(observation)
+        step = next_step(self.spec, observation, look, mode)
+        return observation, (still_starving(step, observation, look) if isinstance(step, Settled) else None) or step
 
     def run(
         self,
@@ -234,6 +237,8 @@ class Reconciler:
             if pending and isinstance(step, Wait | Settled) and not observation.frozen:
                 self._submitter.go_on(observation, pending)
                 return step
+            if isinstance(step, Settled):
+                step = still_starving(step, observation, look) or step
             if isinstance(step, Settled):
                 step = self._run.stalls.instead_of(step, observation, position_doubt(observation, look))
             if isinstance(step, Settled):

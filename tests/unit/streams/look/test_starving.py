@@ -10,12 +10,14 @@ import pytest
 from airflow_kstream.model.streams.checkpoint import Clockwork
 from airflow_kstream.model.streams.event import EventKind
 from airflow_kstream.model.streams.horizon import WorkerTokens
-from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.plan import Phase, Stop
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.events.attention import most_urgent
 from airflow_kstream.policy.events.signs import troubles
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
+from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.triggers.notifying import signs_of
 from airflow_kstream.views.streams import streams_table
 from tests.simulated.life import SPEC, Life
@@ -85,6 +87,21 @@ def test_a_dead_token_restarts_a_job_that_worked_while_a_person_sleeps(watched: 
     starved = watched.looks(2.5, replace(WORKS, workers=0, refusal=EXPIRED))
     assert isinstance(starved.step, Stop)
     assert EXPIRED in starved.why
+
+
+def test_who_is_woken_for_a_dead_token_looks_until_it_may_restart_the_job(watched: Watched) -> None:
+    """It begins to count for itself; settled at its first look, it would be woken again and again, and never act."""
+    watched.looks(2.5, replace(WORKS, workers=0, refusal=EXPIRED))
+    told: list[str] = []
+    report = Reconciler(watched.life.run, told.append).run(Mode.WATCH)
+    assert (report.generation, report.phase) == (2, Phase.RUNNING)
+    assert any(EXPIRED in line for line in told)
+
+
+def test_who_is_woken_for_a_dead_token_leaves_alone_what_works_again(watched: Watched) -> None:
+    watched.looks(2.5, replace(WORKS, workers=0, refusal=EXPIRED))
+    watched.life.yarn.at_request = lambda request, about: setattr(watched.life.engine, "clock", WORKS)
+    assert Reconciler(watched.life.run).run(Mode.WATCH).generation == 1
 
 
 def test_a_loss_of_the_replacement_shows_and_needs_nobody(watched: Watched) -> None:
