@@ -238,7 +238,7 @@ def test_a_jar_without_a_class_needs_a_declared_one(tmp_path: Path, manifest: st
         check_entry_class(jar_with(tmp_path, manifest))
 
 
-def test_what_is_no_jar_is_told_before_its_submission(tmp_path: Path) -> None:
+def test_what_is_no_jar_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders.jar").write_text("<html>404 Not Found</html>")
     with pytest.raises(InvalidInput, match="can't be read as a jar: File is not a zip file"):
         check_entry_class(tmp_path / "orders.jar")

@@ -26,10 +26,10 @@ def dead_launch_token(observation: Observation, looks: Looks) -> str:
 
 
 def still_starving(settled: Settled, observation: Observation, looks: Looks) -> Wait | None:
-    """Return the wait of a supervisor who may act, instead of being settled, until it has itself seen for long enough
+    """Return the wait of a supervisor who may act, instead of being settled, until it has itself seen for `STARVES`
     that no process works and that a dead token is why; None if that is not so.
 
-    The watcher who woke it has seen it for so long, and would wake it again and again.
+    The watcher who wakes it has seen that already, and would wake it again and again.
     """
     words = _dead_token(observation) if settled.phase is Phase.RUNNING else ""
     left = STARVES - looks.age_of(SignKind.STARVING)
