@@ -6,18 +6,22 @@ One whose checkpoints end with it is stopped with a savepoint that lies on HDFS,
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.flink import JOB_MANAGER, TASK_MANAGER, empty_the_nodes_cache
 from airflow_kstream.model.clusters.application import ApplicationState
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.orders.desired import request_restart
-from tests.live.flink import FlinkRunning, await_checkpoints, rows_of, running
+from tests.live.flink import FlinkRunning, await_checkpoints, launch_token, rows_of, running
 from tests.live.flink_streams import Stream, declared
+from tests.live.streams import await_that
 from tests.real.flink.conftest import NewRun
 
 LOST = {"execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION"}
@@ -75,6 +79,26 @@ def test_a_job_whose_checkpoints_end_with_it_ends_with_a_savepoint_or_not_at_all
             session.hdfs.change_mode(savepoints, "755")
             stream.reconcile()
             require_followed(stream, living, f"{savepoints}/{living.run.job}/savepoint-")
+        finally:
+            stream.end()
+
+
+def test_a_job_whose_new_taskmanagers_have_a_dead_token_is_restarted_unasked(
+    new_run: NewRun, session: ClusterSession, feature: Feature, flinks: Minicluster
+) -> None:
+    """Nobody is there: its task is woken, and looks until it has seen for itself that nothing works."""
+    with running(session, new_run("stranded")) as living:
+        stream = adopted(session, feature, living)
+        try:
+            dead = launch_token(living.place(JOB_MANAGER)).issued + flinks.plan.renew_interval
+            await_that(lambda: datetime.now(UTC) > dead, "the launch token is dead")
+            empty_the_nodes_cache(flinks.root, living.application)
+            (process,) = living.processes(TASK_MANAGER)
+            process.kill()
+            await_that(lambda: "expected renewal time" in living.log(), "YARN tells why none starts")
+            stream.reconcile()
+            assert "its new workers have a dead token" in " ".join(stream.told)
+            require_followed(stream, living, f"{living.run.checkpoints}/chk-")
         finally:
             stream.end()
 
