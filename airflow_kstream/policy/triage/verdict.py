@@ -35,7 +35,10 @@ from airflow_kstream.policy.triage.sources import ScannedLog, masters_until, wri
 from airflow_kstream.policy.triage.templates import templates_of
 
 _DEFAULT = TriagePolicy()
-_ELSEWHERE = "these logs show consequences only; look at the log of the driver (the container that ends with _000001)"
+_ELSEWHERE = (
+    "these logs show consequences only; look at the log of the driver, the container whose id ends with _000001: "
+    "`yarn logs -applicationId APPLICATION` has it, or its node's yarn.nodemanager.log-dirs for a while"
+)
 # Ids of the catalogue.
 _SIGTERM, _STOPPED = "sigterm", "context-stopped"
 _SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}

@@ -142,6 +142,13 @@ def test_nothing_is_stuck_while_a_task_restores_its_state(job: Job) -> None:
     assert "whether it hangs is open: not all of the job's tasks run" in found.doubts()
 
 
+def test_a_job_without_taskmanagers_is_said_to_have_none(job: Job) -> None:
+    shown = job.recorded["chained"]["job"]
+    job.page("/taskmanagers", {"taskmanagers": []})
+    job.page(f"/jobs/{shown['jid']}", shown | {"vertices": [shown["vertices"][0] | {"status": "SCHEDULED"}]})
+    assert "whether it hangs is open: no TaskManager works for it" in "".join(job.evidence().doubts())
+
+
 def test_nothing_is_stuck_of_a_job_whose_checkpoints_end_with_it(job: Job) -> None:
     outside = SETTINGS["externalization"] | {"delete_on_cancellation": True}
     job.page(

@@ -83,7 +83,7 @@ def test_a_job_whose_checkpoints_end_with_it_ends_with_a_savepoint_or_not_at_all
             stream.end()
 
 
-def test_a_job_whose_new_taskmanagers_have_a_dead_token_is_restarted_unasked(
+def test_a_job_whose_new_workers_have_a_dead_token_is_restarted(
     new_run: NewRun, session: ClusterSession, feature: Feature, flinks: Minicluster
 ) -> None:
     """Nobody is there: its task is woken, and looks until it has seen for itself that nothing works."""
@@ -96,8 +96,12 @@ def test_a_job_whose_new_taskmanagers_have_a_dead_token_is_restarted_unasked(
             (process,) = living.processes(TASK_MANAGER)
             process.kill()
             await_that(lambda: "expected renewal time" in living.log(), "YARN tells why none starts")
-            stream.reconcile()
-            assert "its new workers have a dead token" in " ".join(stream.told)
+
+            def restarted() -> bool:
+                stream.reconcile()
+                return "its new workers have a dead token" in " ".join(stream.told)
+
+            await_that(restarted, "it is restarted, some time after its newest checkpoint", 300)
             require_followed(stream, living, f"{living.run.checkpoints}/chk-")
         finally:
             stream.end()

@@ -52,7 +52,8 @@ def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, 
     """
     found = standing([each.dumps for each in rounds], _work)
     still = tuple(_telling([each for each in found if not _rests(each.thread)]))
-    doubt = "" if len(readings) < 2 else _doubt(readings, survives=survives)
+    works = any(dump.process.tasks for dump in rounds[-1].dumps) if rounds else False
+    doubt = "" if len(readings) < 2 else _doubt(readings, survives=survives, works=works)
     stuck = () if doubt else tuple(each for each in still if not each.thread.name.startswith((_LEGACY, _ASYNC)))
     return Stillness(still[:_NAMED], stuck[:_NAMED], doubt)
 
@@ -70,8 +71,10 @@ def moved(before: FlinkReading | None, now: FlinkReading | None) -> bool | None:
     return False if before.spent != now.spent else None
 
 
-def _doubt(readings: Sequence[FlinkReading], *, survives: bool) -> str:
+def _doubt(readings: Sequence[FlinkReading], *, survives: bool, works: bool) -> str:
     first, last = readings[0], readings[-1]
+    if not works and not any(each.runs for each in readings):
+        return "no TaskManager works for it; `kstream streams status` tells why, as its JobManager's log has it"
     if not survives:
         return "its checkpoints end with it, so no other generation could go on with them"
     if not all(each.runs for each in readings):
