@@ -142,7 +142,7 @@ def test_nothing_is_stuck_while_a_task_restores_its_state(job: Job) -> None:
     assert "whether it hangs is open: not all of the job's tasks run" in found.doubts()
 
 
-def test_a_job_without_taskmanagers_is_said_to_have_none(job: Job) -> None:
+def test_a_job_without_taskmanagers_has_no_task_to_name(job: Job) -> None:
     shown = job.recorded["chained"]["job"]
     job.page("/taskmanagers", {"taskmanagers": []})
     job.page(f"/jobs/{shown['jid']}", shown | {"vertices": [shown["vertices"][0] | {"status": "SCHEDULED"}]})
