@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import XComArg
@@ -77,7 +78,7 @@ class _StreamOperator(DeclaredStreamOperator):
         super().__init__(stream=stream, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, **kwargs)
         self.only_plan = dry_run
         self.submission: str | None = None
-        self._explained: ExplainedSubmission | None = None
+        self._planned: Callable[..., ExplainedSubmission] | None = None
         self._recalled = NOWHERE
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -216,7 +217,8 @@ class _StreamOperator(DeclaredStreamOperator):
         """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
-        record(self.cluster_conn_id, report, ti, lives, self._explained, every)
+        following = self._planned(report.generation + 1) if self._planned else None
+        record(self.cluster_conn_id, report, ti, lives, following, every)
         ti.xcom_push("yarn_application", report.job.application_url)
         ti.xcom_push("yarn_logs", report.job.logs_url)
         restarts = sum((done.submitted or 1) > 1 for done in report.done)
@@ -231,8 +233,8 @@ class _StreamOperator(DeclaredStreamOperator):
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             known = self._known_on(cluster)
             engine = self._engine(known.spec)
-            self._explained = planned(cluster, known, engine)
-            self.submission = str(self._explained)
+            self._planned = partial(planned, cluster, known, engine)
+            self.submission = str(self._planned())
             with open_session(cluster, known.identity(cluster)) as session:
                 run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
                 yield Reconciler(run, tell=self.log.info, patient=False)

@@ -156,13 +156,19 @@ def _stop_notes(spec: FlinkStreamSpec, conf: Mapping[str, str]) -> Iterator[str]
         )
 
 
+def _begins(order: SubmissionOrder) -> str:
+    """Say with which state a generation begins; one without a number may be the first or a later one."""
+    follows = "it begins with what the generation before it left"
+    if order.generation > 1:
+        return follows
+    first = f"it waits for a person's word, unless one was said: {ways_out(order.spec.name)}"
+    return first if order.generation else f"{follows}; if it is the stream's first, {first}"
+
+
 def _notes(order: SubmissionOrder, client: FlinkInstallation) -> Iterator[str]:
     spec, conf = flink_spec(order), {**order.cluster.flink_conf, **order.spec.plain_conf}
     if order.resume is None:
-        yield (
-            "it begins with what the generation before it left; the first one waits for a person's word: "
-            f"{ways_out(order.spec.name)}"
-        )
+        yield _begins(order)
     if INTERVAL not in conf:
         yield f"{INTERVAL} is not set: unless the job sets one itself, it makes no checkpoints, and can't be restarted"
     yield from _stop_notes(spec, conf)

@@ -34,19 +34,21 @@ from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitte
 from airflow_kstream.supervise.streams.restart.submit import obstacles
 from airflow_kstream.supervise.streams.restart.token_pushes import ways_in_clear
 
-_NEXT, _NONCE = 0, "NONCE"
+_ANY, _NONCE = 0, "NONCE"
 _PRIVATELY = "through a private file, in no argv"
 
 
-def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
+def explained(cluster: Cluster, spec: StreamSpec, engine: Engine, generation: int = _ANY) -> ExplainedSubmission:
     """Return the command line that a submission would run, each part with its reason.
 
-    Generation and nonce are placeholders. It is blocked if this host can't run it, or the connection does not allow it.
-    Notes say what becomes of the client's own defaults, and name the services whose tokens may end before the horizon.
+    The nonce is a placeholder, and so is the generation where it is not known. It is blocked if this host can't run it,
+    or the connection does not allow it. Notes say what becomes of the client's own defaults, and name the services
+    whose tokens may end before the horizon.
     """
     require_submittable(spec, cluster)
-    plan = engine.draft(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
-    notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
+    plan = engine.draft(SubmissionOrder(cluster, spec, generation, _NONCE))
+    stands = f"{_NONCE} stands" if generation else f"generation {_ANY} and {_NONCE} stand"
+    notes = [f"as {identity_of(spec, cluster)}; {stands} for the claim's own"]
     notes += plan.notes
     said = engine.words
     notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster), said.refreshed, said.leader)]
@@ -56,13 +58,13 @@ def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSu
     )
 
 
-def planned(cluster: Cluster, known: KnownSpec, engine: Engine) -> ExplainedSubmission:
+def planned(cluster: Cluster, known: KnownSpec, engine: Engine, generation: int = _ANY) -> ExplainedSubmission:
     """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
     if not known.submittable:
         # Not even its client's version is looked up: a claim names no program that runs here.
         return ExplainedSubmission((f"is not submitted: {known.doubt}",))
     try:
-        return explained(cluster, known.spec, engine)
+        return explained(cluster, known.spec, engine, generation)
     except KstreamError as error:
         return ExplainedSubmission((), blocked=(f"can't be submitted from here: {error.without_advice}",))
 

@@ -210,10 +210,18 @@ def notes(conf: dict[str, str], connection: dict[str, str] | None = None, resume
     return "\n".join(plan.notes)
 
 
-def test_a_plan_says_where_it_begins_and_a_submission_knows() -> None:
-    waits = "waits for a person's word: `kstream streams start orders --resume PATH`"
-    assert waits in notes({})
-    assert waits not in notes({}, resume=NOTHING)
+def test_a_submission_knows_where_it_begins() -> None:
+    assert "it begins with" not in notes({}, resume=NOTHING)
+
+
+@pytest.mark.parametrize(("generation", "follows", "waits"), [(0, True, True), (1, False, True), (2, True, False)])
+def test_a_plan_says_where_its_generation_begins(generation: int, follows: bool, waits: bool) -> None:
+    """The first one waits for a person. Where nobody knows its number, it may be that one or a later one."""
+    engine = SimFlink(SimHdfs(SimClock()), SimYarn(SimClock()))
+    said = "\n".join(explained(CLUSTER, FLINK_SPEC, engine, generation).notes)
+    assert ("it begins with what the generation before it left" in said) is follows
+    assert ("it waits for a person's word, unless one was said: `kstream streams start orders" in said) is waits
+    assert ("generation 0" in said) is (generation == 0)
 
 
 def test_a_plan_notes_that_nothing_sets_the_interval_of_checkpoints() -> None:
