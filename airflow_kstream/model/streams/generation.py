@@ -279,7 +279,8 @@ class Progress:
     """The progress that one checkpoint shows.
 
     `batches` are the newest ones that are planned and committed, each with its number and its seconds, oldest first.
-    `in_flight` is since when the next one is planned, None if none is. Times are the NameNode's.
+    `in_flight` is since when the next one is planned, None if none is. Times are the NameNode's. `unit` is the engine's
+    word for a batch; of one that comes by the clock nothing tells how long it took.
     """
 
     path: str
@@ -289,6 +290,7 @@ class Progress:
     in_flight: datetime | None
     stall_after: timedelta
     batches: tuple[tuple[int, float], ...] = ()
+    unit: str = "batch"
 
 
 @dataclass(frozen=True)

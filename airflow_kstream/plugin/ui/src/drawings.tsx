@@ -164,55 +164,27 @@ export function Lives({ lives, now }: { lives: Life[]; now: number }) {
   );
 }
 
-/** The batches of one query against the time after which one counts as stalled. */
+/** What one checkpoint shows: the batches that it has against the time after which one counts as stalled, and the newest. */
 export function Batches({ progress, drawn, now }: { progress: Progress; drawn: string | null; now: number }) {
-  const { batches, stall_after: limit, in_flight: since } = progress;
+  const { batches, stall_after: limit, in_flight: since, unit = "batch" } = progress;
   // As of that look: a batch that was in flight then may be committed by now.
   const flying = since ? Math.max(0, ((drawn ? Date.parse(drawn) : now) - Date.parse(since)) / 1000) : null;
   const bars: [number, number, boolean][] = batches.map(([number, taken]) => [number, taken, false]);
   if (flying !== null) bars.push([progress.planned, flying, true]);
-  if (!bars.length) return <p className="ks-muted">No batch is committed yet.</p>;
-  const longest = Math.max(...bars.map(([, taken]) => taken), 0.001);
-  const shown = longest > limit / 4;
-  const top = shown ? Math.max(longest, limit) * 1.12 : longest * 1.12;
+  if (!bars.length && progress.committed < 0) return <p className="ks-muted">{unit === "batch" ? "No batch is committed yet." : `No ${unit} is complete yet.`}</p>;
   const sorted = batches.map(([, taken]) => taken).toSorted((a, b) => a - b);
   const median = sorted[Math.floor(sorted.length / 2)];
-  const step = 100 / Math.max(bars.length, 20);
-  const y = (seconds: number) => 110 - (seconds / top) * 104;
   return (
     <div>
-      <svg className="ks-draw ks-batches" height="118" role="img" aria-label={`batches ${bars[0]![0]} to ${bars[bars.length - 1]![0]}, the longest ${duration(longest)}, stalled after ${duration(limit)}`}>
-        {[0.25, 0.5, 0.75].map((part) => (
-          <line key={part} className="ks-grid" x1="0" x2="100%" y1={y((top / 1.12) * part)} y2={y((top / 1.12) * part)} />
-        ))}
-        {bars.map(([number, taken, open], index) => (
-          <rect
-            key={number}
-            className={taken > limit ? "ks-over" : open ? "ks-open" : undefined}
-            x={`${index * step}%`}
-            width={`${step * 0.72}%`}
-            y={Math.min(y(taken), 108)}
-            height={Math.max(2, 110 - y(taken))}
-          >
-            <title>{`batch ${number}: ${duration(taken)}${open ? " so far" : ""}`}</title>
-          </rect>
-        ))}
-        {shown && (
-          <>
-            <line className="ks-limit" x1="0" x2="100%" y1={y(limit)} y2={y(limit)} />
-            <text className="ks-limit-text" x="100%" y={y(limit) - 4} textAnchor="end">
-              stalled after {duration(limit)}
-            </text>
-          </>
-        )}
-        <line className="ks-axis" x1="0" x2="100%" y1="111" y2="111" />
-      </svg>
+      {bars.length > 0 && <Bars bars={bars} limit={limit} />}
       <dl className="ks-figures">
-        <Figure name="committed">batch {progress.committed}</Figure>
-        <Figure name="last commit">{progress.last_commit ? ago(progress.last_commit, now) : "none yet"}</Figure>
+        <Figure name={unit === "batch" ? "committed" : "newest"}>
+          {unit} {progress.committed}
+        </Figure>
+        <Figure name={unit === "batch" ? "last commit" : "complete"}>{progress.last_commit ? ago(progress.last_commit, now) : "none yet"}</Figure>
         {flying !== null && (
           <Figure name="in flight">
-            batch {progress.planned} for {duration(flying)}
+            {unit} {progress.planned}, {duration(flying)} so far
           </Figure>
         )}
         {median !== undefined && <Figure name={`median of ${sorted.length}`}>{duration(median)}</Figure>}
@@ -221,6 +193,43 @@ export function Batches({ progress, drawn, now }: { progress: Progress; drawn: s
       </dl>
       <small className="ks-muted ks-path">{progress.path}</small>
     </div>
+  );
+}
+
+/** Batches as bars of their seconds, each with its number and whether it is in flight. */
+function Bars({ bars, limit }: { bars: [number, number, boolean][]; limit: number }) {
+  const longest = Math.max(...bars.map(([, taken]) => taken), 0.001);
+  const shown = longest > limit / 4;
+  const top = shown ? Math.max(longest, limit) * 1.12 : longest * 1.12;
+  const step = 100 / Math.max(bars.length, 20);
+  const y = (seconds: number) => 110 - (seconds / top) * 104;
+  return (
+    <svg className="ks-draw ks-batches" height="118" role="img" aria-label={`batches ${bars[0]![0]} to ${bars[bars.length - 1]![0]}, the longest ${duration(longest)}, stalled after ${duration(limit)}`}>
+      {[0.25, 0.5, 0.75].map((part) => (
+        <line key={part} className="ks-grid" x1="0" x2="100%" y1={y((top / 1.12) * part)} y2={y((top / 1.12) * part)} />
+      ))}
+      {bars.map(([number, taken, open], index) => (
+        <rect
+          key={number}
+          className={taken > limit ? "ks-over" : open ? "ks-open" : undefined}
+          x={`${index * step}%`}
+          width={`${step * 0.72}%`}
+          y={Math.min(y(taken), 108)}
+          height={Math.max(2, 110 - y(taken))}
+        >
+          <title>{`batch ${number}: ${duration(taken)}${open ? " so far" : ""}`}</title>
+        </rect>
+      ))}
+      {shown && (
+        <>
+          <line className="ks-limit" x1="0" x2="100%" y1={y(limit)} y2={y(limit)} />
+          <text className="ks-limit-text" x="100%" y={y(limit) - 4} textAnchor="end">
+            stalled after {duration(limit)}
+          </text>
+        </>
+      )}
+      <line className="ks-axis" x1="0" x2="100%" y1="111" y2="111" />
+    </svg>
   );
 }
 

@@ -107,6 +107,8 @@ export interface Progress {
   in_flight: string | null;
   stall_after: number;
   batches: [number, number][];
+  /** The engine's word for a batch; rows of earlier versions have none. */
+  unit?: string;
 }
 
 export interface Facts {

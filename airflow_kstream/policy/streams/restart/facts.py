@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.names import shown_app_name
 from airflow_kstream.model.streams.checkpoint import Checkpoint
@@ -65,7 +67,7 @@ def _progress(policy: HeartbeatPolicy, point: Checkpoint) -> Progress:
     both = [] if point.clock else sorted(point.offsets.keys() & point.commits.keys())[-_BATCHES:]
     taken = ((point.commits[number] - point.offsets[number]).total_seconds() for number in both)
     at = point.position
-    return Progress(
+    known = Progress(
         path=point.path,
         planned=at.offset,
         committed=at.commit,
@@ -74,6 +76,7 @@ def _progress(policy: HeartbeatPolicy, point: Checkpoint) -> Progress:
         stall_after=stall_threshold(policy, point),
         batches=tuple((number, round(seconds, _DIGITS)) for number, seconds in zip(both, taken, strict=True)),
     )
+    return replace(known, unit=point.clock.unit) if point.clock else known
 
 
 def report(

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.checkpoint import Clockwork
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.supervise.streams.look.other_streams import lives_of
@@ -34,6 +35,17 @@ def test_the_facts_tell_until_when_and_why(running: Life) -> None:
     assert facts.tokens.max_lifetime == timedelta(days=7)
     assert facts.tokens.issued is not None
     assert facts.horizon.hard == facts.tokens.issued + facts.tokens.max_lifetime
+
+
+def test_checkpoints_by_the_clock_have_the_engines_word_and_no_durations(life: Life) -> None:
+    life.engine.clock = Clockwork("epoch", "hand", timedelta(minutes=20))
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    facts = life.watch().facts
+    assert facts is not None
+    [progress] = facts.progress
+    assert (progress.unit, progress.batches, progress.stall_after) == ("epoch", (), timedelta(minutes=20))
+    assert progress.committed >= 0
 
 
 def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
