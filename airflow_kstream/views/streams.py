@@ -109,6 +109,8 @@ def _last_commit(verdict: Verdict) -> str:
 
 def _horizon(verdict: Verdict) -> str:
     """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
+    if verdict.step is not None and not verdict.lives:
+        return "nothing runs"
     others = f"; not counted: {', '.join(verdict.credentials.uncounted)}" if verdict.credentials.uncounted else ""
     return f"{_counted(verdict)}{_until_then(verdict)}{others}{_replaced(verdict)}{_logs(verdict)}"
 
@@ -116,7 +118,7 @@ def _horizon(verdict: Verdict) -> str:
 def _replaced(verdict: Verdict) -> str:
     """Return from when on it can't replace a worker that it loses, and that nobody confirms that it can."""
     replacement = verdict.credentials.replacement
-    if replacement is None or not verdict.lives or verdict.seen is None:
+    if replacement is None or verdict.seen is None:
         return ""
     told = (replacement.words(verdict.seen.now), replacement.silent)
     return "".join(f"; {words}" for words in told if words)
@@ -127,7 +129,7 @@ def _until_then(verdict: Verdict) -> str:
     if not (isinstance(verdict.step, Settled) and verdict.step.phase is Phase.HELD):
         return _pushes(verdict)
     remaining = verdict.credentials.remaining
-    return f"; {not_restarted(remaining)}" if verdict.lives and remaining is not None else ""
+    return f"; {not_restarted(remaining)}" if remaining is not None else ""
 
 
 def _pushes(verdict: Verdict) -> str:

@@ -93,6 +93,13 @@ _IF_NOT_PUSHED = {
     HorizonReason.TOKEN_MAX_LIFETIME.value: "the tokens of its launch end, unless fresh ones are pushed before",
     HorizonReason.NOT_PUSHED.value: "the tokens that were pushed last end, unless fresh ones are pushed before",
 }
+# Of a stream of which nothing runs.
+_NO_HORIZON: Mapping[str, Any] = {
+    **dict.fromkeys(("hard", "plan", "force", "push", "issued")),
+    **dict.fromkeys(("reason", "warning", "credentials", "held"), ""),
+    **dict.fromkeys(("runs", "renews_itself"), False),
+    "uncounted": [],
+}
 _ORDER = {group: number for number, group in enumerate(Urgency)}
 _FINISHED = {Phase.ENDED, Phase.STOPPED}
 
@@ -174,7 +181,20 @@ def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:
     return facts if isinstance(facts, Mapping) and facts.get("generation") == generation else {}
 
 
+def _runs(state: StreamState, detail: Mapping[str, Any]) -> bool:
+    """Return whether credentials serve a generation: a step that is due does not tell, the look does.
+
+    Without a conclusion it may run on.
+    """
+    known, same = detail.get("lives"), detail.get("application") == state.application
+    if state.state == "unknown" or detail.get("step") == "unknown" or not same or not isinstance(known, bool):
+        return _lives(state)
+    return known and _lives(state)
+
+
 def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, Any]:
+    if not _runs(state, detail):
+        return {**_NO_HORIZON, "credentials": facts.get("credentials") or ""}
     told = detail.get("horizon")
     # Of a generation that nobody looked at yet, its task tells the horizon.
     ends = facts.get("horizon") or (told if isinstance(told, Mapping) else {})
@@ -184,6 +204,8 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
     if isinstance(refreshed, Mapping) and not refreshed.get("trouble"):
         reason = _IF_NOT_PUSHED.get(reason, reason)
     return {
+        **_NO_HORIZON,
+        "runs": True,
         "hard": hard,
         "plan": ends.get("plan"),
         "force": ends.get("force"),
@@ -195,13 +217,12 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
         or (hard is None and reason == HorizonReason.NO_NEW_WORKERS.value),
         "credentials": facts.get("credentials") or "",
         "uncounted": detail.get("uncounted") or [],
-        "held": "",
     }
 
 
 def _warning(replacement: object, state: StreamState) -> str:
     """Return from when on what it loses can't be replaced, in words; empty if there is nothing to warn of."""
-    if not isinstance(replacement, Mapping) or not replacement.get("until") or not _lives(state):
+    if not isinstance(replacement, Mapping) or not replacement.get("until"):
         return ""
     until = datetime.fromisoformat(str(replacement["until"]))
     return Replacement(str(replacement.get("worker") or ""), until).words(state.seen)

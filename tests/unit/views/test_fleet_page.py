@@ -192,6 +192,36 @@ def test_facts_of_an_earlier_generation_are_not_shown_as_this_ones() -> None:
     assert row(seen, generation=2)["horizon"]["issued"] == facts["issued"]
 
 
+WARNED = {"worker": "TaskManager", "until": (NOW + HOUR).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("state", "look", "runs"),
+    [
+        ("running", {"step": "settled", "lives": True}, True),
+        ("backing off", {"step": "settled", "lives": False}, False),
+        ("backing off", {}, False),
+        ("wait", {"step": "wait", "lives": False}, False),
+        ("submit", {"step": "submit", "lives": False}, False),
+        ("stop", {"step": "stop", "lives": True}, True),
+        ("held", {"step": "settled", "lives": False}, False),
+        # It may run on.
+        ("unknown", {"step": "unknown", "lives": False}, True),
+        ("running", {"step": "unknown", "lives": False}, True),
+        # The task's report says nothing of it, and the look was at another application.
+        ("running", {}, True),
+        ("running", {"step": "wait", "lives": False, "application": "application_1_0000"}, True),
+    ],
+)
+def test_credentials_renew_themselves_only_where_something_runs(state: str, look: dict[str, Any], runs: bool) -> None:
+    horizon = {"reason": HorizonReason.NONE.value, "replacement": WARNED}
+    facts = {"generation": 3, "issued": NOW.isoformat(), "horizon": horizon}
+    detail = {"application": STATE.application, "facts": facts, **look}
+    shown = row(replace(SEEN, detail={"detail": detail}), state=state, horizon=None)["horizon"]
+    assert (shown["runs"], shown["renews_itself"], bool(shown["warning"])) == (runs, runs, runs)
+    assert bool(shown["issued"]) is runs
+
+
 def test_a_large_fleet_is_late_later() -> None:
     """A triggerer writes at most one stream's rows a second."""
     assert late_after(10) == timedelta(minutes=3)

@@ -75,7 +75,15 @@ def test_the_state_of_a_stalled_stream_says_why_it_stands_still() -> None:
 
 
 def test_a_horizon_that_has_passed_is_not_to_come() -> None:
-    assert "5m ago" in shown(credentials=CredentialVerdict(timedelta(minutes=-5)))
+    assert "5m ago" in shown(credentials=CredentialVerdict(timedelta(minutes=-5)), lives=True)
+
+
+def test_of_a_stream_that_does_not_run_no_credentials_end() -> None:
+    ends = CredentialVerdict(timedelta(minutes=5), uncounted=("Kafka",), logs_left=timedelta(minutes=1))
+    printed = shown(credentials=ends)
+    assert "nothing runs" in printed
+    assert not any(words in printed for words in ("in 5m", "not counted", "aggregated"))
+    assert "nothing runs" not in shown(step=None, why="nobody answers", credentials=CredentialVerdict())
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ const width = (span: Span, from: number, to: number) =>
 /** The life of the tokens: their issue, renewals, pushes, the window in which a restart comes, and their end. */
 export function TokenStory({ row, facts, now }: { row: Row; facts: Facts | null; now: number }) {
   const { horizon } = row;
+  if (!horizon.runs) return <p className="ks-muted">Nothing runs whose credentials could end.</p>;
   const issued = horizon.issued ? Date.parse(horizon.issued) : null;
   const hard = horizon.hard ? Date.parse(horizon.hard) : null;
   const renewal = facts?.renew_interval ? facts.renew_interval * 1000 : null;

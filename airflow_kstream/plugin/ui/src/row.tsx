@@ -121,10 +121,7 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
       </small>
     );
   }
-  if (!horizon.hard) {
-    const rests = ["stopped", "held", "ended", "killed", "backing off"].includes(row.state);
-    return <small className="ks-muted">{rests ? "nothing runs that could end" : "its end is not known"}</small>;
-  }
+  if (!horizon.hard) return <small className="ks-muted">{horizon.runs ? "its end is not known" : "nothing runs"}</small>;
   const past = now >= Date.parse(horizon.hard);
   return (
     <small title={barWords(horizon, now)}>

@@ -20,6 +20,8 @@ export interface Horizon {
   issued: string | null;
   reason: string;
   renews_itself: boolean;
+  /** Whether anything runs that its credentials serve. */
+  runs: boolean;
   credentials: string;
   uncounted: string[];
   /** From when on what it loses can't be replaced, in words; empty if there is nothing to warn of. */
