@@ -267,9 +267,8 @@ def look(verdict: Verdict, memory: Memory, *, blind: bool) -> tuple[tuple[Troubl
         signs = replace(signs, start=replace(signs.start, refusal=refusal))
     elif verdict.lives:
         signs = replace(signs, start=replace(signs.start, refusal=memory.successor.doubt))
-    foretold = f"; foretold: {'; '.join(memory.foretold)}" if memory.foretold and verdict.lives else ""
-    told = (replace(trouble, why=f"{trouble.why}{foretold}") for trouble in troubles(signs))
-    return tuple(told), known(signs)
+    foretold = "; ".join(memory.foretold) if verdict.lives else ""
+    return tuple(replace(trouble, foretold=foretold) for trouble in troubles(signs)), known(signs)
 
 
 def _of_replacement(verdict: Verdict) -> dict[str, Any]:

@@ -79,11 +79,15 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True)
 class Trouble:
-    """A state that somebody should know of. `about` tells troubles of one kind apart: a principal, a server's name."""
+    """A state that somebody should know of. `about` tells troubles of one kind apart: a principal, a server's name.
+
+    `foretold` is what else the doctor expects of the stream: the message has it, and nothing keeps it.
+    """
 
     kind: EventKind
     why: str
     about: str = ""
+    foretold: str = ""
 
     @property
     def key(self) -> tuple[EventKind, str]:
@@ -95,7 +99,7 @@ class Event:
     """The begin of an event, or its end if `until` is set. Without a `stream` it is the cluster's.
 
     Times are of the host that saw it. `cluster` is the connection's id, `app_name` what people call the stream, if that
-    is known and not its name.
+    is known and not its name. `foretold` is as in `Trouble`.
     """
 
     kind: EventKind
@@ -106,6 +110,7 @@ class Event:
     about: str = ""
     until: datetime | None = None
     app_name: str = ""
+    foretold: str = ""
 
     @property
     def ended(self) -> bool:
@@ -128,8 +133,12 @@ class Event:
         begins, ends = WORDS[self.kind]
         about = f" ({self.about})" if self.about else ""
         if self.until is None:
-            return _shown(f"{self.subject}: {begins}{about}: {self.why}")
+            return _shown(f"{self.subject}: {begins}{about}: {self._whole}")
         return _shown(f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}")
+
+    @property
+    def _whole(self) -> str:
+        return f"{self.why}; foretold: {self.foretold}" if self.foretold else self.why
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601, `lasted` in seconds, texts as one line, words `in_all_forms`."""
@@ -144,7 +153,7 @@ class Event:
             "since": self.since.isoformat(),
             "until": self.until.isoformat() if self.until else None,
             "lasted": lasted.total_seconds() if lasted is not None else None,
-            "why": _shown(self.why),
+            "why": _shown(self._whole),
             **in_all_forms(self.words),
         }
 
@@ -227,7 +236,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.BREAKER: ("its circuit breaker is open", "its circuit breaker is closed"),
     EventKind.STALLED: ("it runs and makes no progress", "it is stalled no longer"),
     EventKind.STARVING: ("it runs, and no process of it works", "its processes work again"),
-    EventKind.NOT_REPLACEABLE: ("what it loses can't be replaced", "what it loses can be replaced"),
+    EventKind.NOT_REPLACEABLE: ("a process that it loses can't be replaced", "a process that it loses can be replaced"),
     EventKind.KEEPER: ("nobody confirms its new processes' tokens", "its new processes' tokens are confirmed"),
     EventKind.CHANGED: ("its checkpoint changed while it runs", "its checkpoint goes on where it was"),
     EventKind.QUEUED: ("it waits in YARN's queue", "it waits in YARN's queue no longer"),

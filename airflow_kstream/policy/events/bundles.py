@@ -139,7 +139,7 @@ def compare(
     if not over and not new:
         return told, ()
     ends = [Event(each.kind, cluster, stream, each.since, each.why, each.about, until=now) for each in over]
-    begins = [Event(trouble.kind, cluster, stream, now, trouble.why, trouble.about) for trouble in new]
+    begins = [Event(each.kind, cluster, stream, now, each.why, each.about, foretold=each.foretold) for each in new]
     events = tuple(replace(event, app_name=app_name) for event in (*ends, *begins))
     return reduce(after, events, told), events
 

@@ -26,6 +26,7 @@ def stream_page(seen: StoredStream, now: datetime, late: timedelta) -> dict[str,
         "differences": report.get("spec_differences") or [],
         "doubts": [words for words in map(report.get, ("spec_doubt", "owner_doubt", "failed_spec")) if words],
         "done": report.get("done") or [],
+        "foretold": report.get("foretold") or [],
         "addresses": {"application": report.get("application_url"), "logs": report.get("logs_url")},
         "diagnostics": report.get("diagnostics") or "",
         "failure": detail.get("failure") or "",
@@ -39,9 +40,9 @@ def stream_page(seen: StoredStream, now: datetime, late: timedelta) -> dict[str,
 
 
 def _of_row(page: Mapping[str, Any], seen: StoredStream) -> Mapping[str, Any]:
-    """Leave out the addresses of another generation than the last look's."""
+    """Leave out the addresses of another generation than the last look's, and what is foretold of it."""
     same = seen.report.get("generation") == seen.state.generation
-    return page if same else {**page, "addresses": {}}
+    return page if same else {**page, "addresses": {}, "foretold": []}
 
 
 def _evidence(seen: StoredStream, facts: object) -> str:

@@ -31,6 +31,15 @@ def test_a_ledger_stays_small() -> None:
     assert len(json.dumps(ledger.to_json())) < 300 * len(EventKind)
 
 
+def test_what_is_foretold_is_in_the_message_and_not_kept() -> None:
+    """A ledger cuts long causes, and a page has what is foretold from elsewhere."""
+    lost = Trouble(EventKind.NOT_REPLACEABLE, "since 00:38 UTC", foretold="its logs are lost")
+    ledger, (event,) = compare(Ledger(), [lost], EVERYTHING, NOW, "prod", "orders")
+    assert event.words.endswith("can't be replaced: since 00:38 UTC; foretold: its logs are lost")
+    assert event.to_json()["why"] == "since 00:38 UTC; foretold: its logs are lost"
+    assert [each.why for each in ledger.lasting.values()] == ["since 00:38 UTC"]
+
+
 @pytest.mark.parametrize(
     "stored",
     [

@@ -24,6 +24,7 @@ REPORT = {
     "generation": 3,
     "application_url": "http://rm:8088/cluster/app/application_1_0001",
     "logs_url": "http://rm:8088/logs",
+    "foretold": ["its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)"],
     "spec_differences": ["conf"],
     "spec_doubt": "",
     "owner_doubt": "somebody else owns its checkpoint",
@@ -49,8 +50,10 @@ def test_the_page_has_what_its_task_reported() -> None:
     assert seen["addresses"]["application"].endswith("application_1_0001")
 
 
-def test_an_address_of_an_earlier_generation_is_not_offered() -> None:
-    assert page(replace(SEEN, report={**REPORT, "generation": 2}))["addresses"] == {}
+def test_what_is_told_of_an_earlier_generation_is_not_this_ones() -> None:
+    assert page(replace(SEEN, report=REPORT))["foretold"] == REPORT["foretold"]
+    before = page(replace(SEEN, report={**REPORT, "generation": 2}))
+    assert (before["addresses"], before["foretold"]) == ({}, [])
 
 
 def test_events_that_are_over_stand_before_those_that_last() -> None:

@@ -163,6 +163,8 @@ export interface StreamStored {
   differences: string[];
   doubts: string[];
   done: { at: string; what: string; why: string }[];
+  /** What the doctor expects for its generation, each sentence with its date. */
+  foretold: string[];
   addresses: { application?: string; logs?: string };
   diagnostics: string;
   failure: string;
