@@ -53,12 +53,23 @@ _WAYS_OUT: Mapping[str, str] = {
     PAUSED: "unpause its DAG",
     EventKind.STALLED: "`kstream streams evidence {stream}` says what hangs; "
     "`kstream streams restart {stream}` replaces the generation",
-    EventKind.STARVING: "the cause stands in YARN's words; `kstream streams restart {stream}` replaces the generation, "
-    "with fresh tokens",
+    EventKind.STARVING: "mend what YARN's words above name; where they name a token, or there are none, "
+    "`kstream streams restart {stream}` replaces the generation, with fresh tokens",
     EventKind.CHANGED: "restore it, or find out who writes it; nothing follows this generation until a person decides",
     EventKind.QUEUED: "make room in its queue, or name another one in its declaration",
     EventKind.NO_CHECKPOINT: "declare the checkpoint that the job writes",
     EventKind.FORMER_SPEC: "correct its declaration: a generation of it failed",
+}
+# The same for what needs no hand.
+_CALM: Mapping[str, str] = {
+    EventKind.NOT_REPLACEABLE: "nothing, if a person is there when it loses one; "
+    "`kstream streams restart {stream}` in quiet hours brings fresh tokens",
+    EventKind.KEEPER: "`kstream streams status {stream}` has its keeper's last word, and the log of its leading "
+    "process the cause, in lines with kstream",
+    EventKind.KEYTAB_ROTATED: "put the new keytab where its declaration says: its task then restarts it before its "
+    "credentials end; `kstream tickets check` says when that is",
+    EventKind.NOT_REFRESHED: "nothing, if it may be restarted: that comes before its tokens end; "
+    "`kstream streams status {stream}` says what is wrong with the pushes",
 }
 _URGENCY = {kind: number for number, kind in enumerate(_WAYS_OUT)}
 # The cause is the cluster's, and one act of one person ends it for all.
@@ -213,7 +224,7 @@ def trouble_with_the_end(state: str, reason: str, plan: datetime | None, hard: d
 
 def way_out(kind: str, stream: str) -> str:
     """Return what to do about a trouble of this kind, in words; empty if it is not the stream's own."""
-    return _WAYS_OUT.get(kind, "").format(stream=stream)
+    return {**_CALM, **_WAYS_OUT}.get(kind, "").format(stream=stream)
 
 
 def at_most(ordered: Sequence[Hand], way_out: str) -> tuple[Hand, ...]:

@@ -12,6 +12,7 @@ from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
+from airflow_kstream.policy.events.signs import OF_A_STREAM
 from airflow_kstream.policy.events.standing import Urgency
 from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
@@ -125,11 +126,24 @@ def test_a_stream_that_gets_fresh_tokens_is_not_said_to_get_none(reason: Horizon
 
 
 def test_a_finding_says_what_since_when_why_and_the_way_out() -> None:
-    [finding] = row(replace(SEEN, told=told(EventKind.STALLED, "batch 7 is in flight for 2h")))["findings"]
+    [finding] = row(replace(SEEN, told=told(EventKind.STALLED, "batch 7 has been in flight for 2h")))["findings"]
     assert finding["words"] == "it runs and makes no progress"
-    assert finding["why"] == "batch 7 is in flight for 2h"
+    assert finding["why"] == "batch 7 has been in flight for 2h"
     assert datetime.fromisoformat(finding["since"]) == NOW - HOUR
     assert "kstream streams evidence orders" in finding["way_out"]
+
+
+@pytest.mark.parametrize("kind", sorted(OF_A_STREAM))
+def test_each_finding_says_what_now(kind: EventKind) -> None:
+    [finding] = row(replace(SEEN, told=told(kind)))["findings"]
+    assert finding["way_out"]
+    assert "{" not in finding["way_out"]
+
+
+def test_the_loss_of_replacements_needs_nobody() -> None:
+    shown = row(replace(SEEN, told=told(EventKind.NOT_REPLACEABLE)))
+    assert shown["urgency"] == Urgency.WELL
+    assert shown["findings"][0]["way_out"].startswith("nothing, if a person is there when it loses one")
 
 
 def test_the_next_generation_after_a_stall_is_waited_for_and_not_replaced_again() -> None:
