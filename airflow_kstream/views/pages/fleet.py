@@ -21,6 +21,7 @@ from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
 
 _DEAD = {Phase.ENDED, Phase.STOPPED, Phase.KILLED, Phase.BACKING_OFF}
+_BATCH = "batch"
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -34,7 +35,7 @@ def offered(state: StreamState, facts: Mapping[str, Any], now: datetime) -> dict
         "hold": (wanted is not DesiredState.HELD, _hold(state, facts, now)),
         "start": (True, _start(state, facts, now)),
         "restart": (state.generation > 0 and wanted in {DesiredState.RUNNING, None}, _restart(state, facts)),
-        "stop": (wanted is not DesiredState.STOPPED, _stop(state)),
+        "stop": (wanted is not DesiredState.STOPPED, _stop(state, facts)),
     }
     return {word: says for word, (holds, says) in words.items() if holds}
 
@@ -75,6 +76,12 @@ def _replaced_because(state: StreamState, facts: Mapping[str, Any], now: datetim
 def _restart(state: StreamState, facts: Mapping[str, Any]) -> str:
     number, waits = state.generation, facts.get("stop_waits")
     longest = f", for {format_duration(timedelta(seconds=waits))} at most," if waits else ""
+    if _by_the_clock(facts):
+        return (
+            f"The task that watches it checks that a successor could start, lets generation {number} save its state "
+            f"and stop{longest or ','} ends it if it does not, and waits until it is proven dead. Generation "
+            f"{number + 1} then begins with the newest state that was left."
+        )
     return (
         f"The task that watches it checks that a successor could start, waits{longest} for the end of the batch of "
         f"generation {number}, ends the generation, also in the middle of a batch that hangs, and waits until it is "
@@ -82,10 +89,16 @@ def _restart(state: StreamState, facts: Mapping[str, Any]) -> str:
     )
 
 
-def _stop(state: StreamState) -> str:
+def _by_the_clock(facts: Mapping[str, Any]) -> bool:
+    """Return whether its checkpoints come by the clock, so that it is in no batch."""
+    return any(each.get("unit", _BATCH) != _BATCH for each in facts.get("progress") or ())
+
+
+def _stop(state: StreamState, facts: Mapping[str, Any]) -> str:
     if not _lives(state):
         return "Its desired state becomes stopped: nothing follows its last generation."
-    return f"It ends generation {state.generation} after its batch, kills it if it does not end, and leaves it stopped."
+    when = "once its state is saved" if _by_the_clock(facts) else "after its batch"
+    return f"It ends generation {state.generation} {when}, kills it if it does not end, and leaves it stopped."
 
 
 # While pushes go well, nobody need fear these ends.

@@ -57,3 +57,12 @@ def test_a_restart_says_how_long_it_waits_for_the_batch_and_that_one_is_run_agai
     said = offered(RUNNING, facts(NOW + timedelta(days=1)), NOW)["restart"]
     assert "for 5m at most" in said
     assert "Generation 4 then runs a batch again that was not committed" in said
+
+
+def test_a_job_in_no_batch_saves_its_state() -> None:
+    clocked = {**facts(NOW + timedelta(days=1)), "progress": [{"unit": "checkpoint"}]}
+    words = offered(RUNNING, clocked, NOW)
+    assert "lets generation 3 save its state and stop, for 5m at most, ends it if it does not" in words["restart"]
+    assert "Generation 4 then begins with the newest state that was left" in words["restart"]
+    assert "batch" not in words["restart"] + words["stop"]
+    assert "after its batch" in offered(RUNNING, {"progress": [{"unit": "batch"}]}, NOW)["stop"]
