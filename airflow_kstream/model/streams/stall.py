@@ -39,7 +39,7 @@ class Stall:
         return f"{self.unit} {self.batch}"
 
     def __str__(self) -> str:
-        state = "is in flight" if self.planned else "has input, and is not planned"
+        state = "has been in flight" if self.planned else "has input, and has not been planned"
         state = "has not come" if self.overdue else state
         times = f"{format_duration(self.lasts)}, longer than {format_duration(self.limit)}"
         return f"{self.name} {state} for {times}"

@@ -13,8 +13,8 @@ from airflow_kstream.policy.events.standing import StandingFacts, StandingTroubl
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEGAN = NOW - timedelta(minutes=16)
 BEFORE, AFTER = BEGAN - timedelta(hours=1), BEGAN + timedelta(minutes=14)
-STALL = LastingEvent(EventKind.STALLED, BEGAN, "batch 12 is in flight for 41s")
-LATER = "batch 12 is in flight for 16m"
+STALL = LastingEvent(EventKind.STALLED, BEGAN, "batch 12 has been in flight for 41s")
+LATER = "batch 12 has been in flight for 16m"
 RESTART = "`kstream streams restart clicks`"
 
 

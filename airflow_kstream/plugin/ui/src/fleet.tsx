@@ -3,7 +3,7 @@ import { Empty, Failure, Loading, Mark } from "./parts";
 import { StreamRow } from "./row";
 import { URGENCIES } from "./states";
 import type { Cluster, Fleet, Row } from "./stored";
-import { ago, away, clock, count, duration, moment } from "./words";
+import { ago, clock, count, moment, sentence, since } from "./words";
 
 // So many rows are not drawn again each second.
 const MANY = 40;
@@ -74,7 +74,7 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
       {late && (
         <div className="ks-note ks-bad" role="alert">
           <h2>
-            <Mark tone="bad" /> Nobody has looked for {duration((now - newest) / 1000)}
+            <Mark tone="bad" /> Nobody has looked {since(new Date(newest).toISOString(), now)}
           </h2>
           <p>
             What you see is old. Look whether a triggerer runs (Admin → its health is on Airflow's first page), then at the log of a watching task.
@@ -193,7 +193,7 @@ function ClusterTold({ cluster, now }: { cluster: Cluster; now: number }) {
               {event.about && ` (${event.about})`}
             </h2>
             <p>
-              {event.why} <span className="ks-muted">Since {away(event.since, now).replace(" ago", "")}.</span>
+              {event.why} <span className="ks-muted">{sentence(since(event.since, now))}.</span>
             </p>
           </div>
         ))}

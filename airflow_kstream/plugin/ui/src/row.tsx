@@ -4,7 +4,7 @@ import { barWords, HorizonBar, Sparkline } from "./charts";
 import { Badge, Ticked } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { Cluster, Row } from "./stored";
-import { ago, away, duration, moment, sentence } from "./words";
+import { ago, away, moment, sentence, since } from "./words";
 
 interface OneRow {
   row: Row;
@@ -88,7 +88,7 @@ export function Findings({ row, now }: { row: Row; now: number }) {
       {row.findings.map((finding) => (
         <li key={finding.kind + finding.words}>
           <strong>{sentence(finding.words)}</strong>
-          {finding.since && <span className="ks-muted"> for {duration((now - Date.parse(finding.since)) / 1000)}</span>}
+          {finding.since && <span className="ks-muted"> {since(finding.since, now)}</span>}
           {finding.why && <span className="ks-why">{sentence(finding.why)}</span>}
           {finding.way_out && (
             <span className="ks-out">
@@ -146,11 +146,14 @@ function pushWords({ horizon, pushes }: Row, now: number): string {
 function Pulse({ row, now }: { row: Row; now: number }) {
   if (!row.pulse) return <span className="ks-muted">not watched</span>;
   const [words, tone] = pulseWords(row);
+  // What a finding says is not said twice.
+  const late = ["warn", "bad"].includes(tone) && !row.findings.some((finding) => finding.why.includes(row.pulse_why));
   return (
     <>
       <span className="ks-pulse" title={row.pulse_why}>
         <Badge tone={tone}>{words}</Badge>
       </span>
+      {late && <span className="ks-why">{sentence(row.pulse_why)}</span>}
       <Sparkline seconds={row.batches} limit={row.stall_after} />
       <small className="ks-muted" title={row.committed ? moment(row.committed) : ""}>
         {row.committed ? `last commit ${ago(row.committed, now)}` : "no commit yet"}

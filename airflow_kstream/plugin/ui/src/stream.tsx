@@ -5,7 +5,7 @@ import { Badge, Failure, Loading, Mark, Ticked } from "./parts";
 import { Findings, HorizonWords } from "./row";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { StreamStored, Submission, Told } from "./stored";
-import { ago, duration, moment, sentence } from "./words";
+import { ago, duration, moment, sentence, since } from "./words";
 
 /** All that is stored of one stream. */
 export function StreamPage({ cluster, stream }: { cluster: string; stream: string }) {
@@ -68,6 +68,11 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
           {row.horizon.uncounted.length > 0 && (
             <p className="ks-muted">Not counted, because their ends are not known: {row.horizon.uncounted.join(", ")}.</p>
           )}
+          {stored.foretold.map((words) => (
+            <p key={words} className="ks-muted">
+              Foretold: {words}.
+            </p>
+          ))}
           {stored.logs_seconds !== null && stored.logs_seconds > 0 && (
             <p className="ks-muted">
               The tokens of its launch end {duration(stored.logs_seconds)} after the last look: after that, the logs of an end are not aggregated.
@@ -176,7 +181,7 @@ function Events({ events, now }: { events: Told[]; now: number }) {
             <span className="ks-muted" title={`${moment(event.since)}${event.until ? ` to ${moment(event.until)}` : ""}`}>
               {event.until
                 ? `ended ${ago(event.until, now)}, after ${duration((Date.parse(event.until) - Date.parse(event.since)) / 1000)}`
-                : `for ${duration((now - Date.parse(event.since)) / 1000)}, it lasts`}
+                : `${since(event.since, now)}: it lasts`}
             </span>
             {event.why && <span className="ks-why">{sentence(event.why)}</span>}
           </div>

@@ -86,6 +86,12 @@ export function clock(at: number): string {
   return format("clock").format(at);
 }
 
+/** Since when something lasts, which no reader takes for how long it still will: `since 14:03:22 CET, 39 s ago`. */
+export function since(at: string, now: number): string {
+  const begin = Date.parse(at);
+  return `since ${now - begin < 43_200_000 ? clock(begin) : moment(at)}, ${ago(at, now)}`;
+}
+
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;
 }

@@ -227,7 +227,7 @@ def _pulse(
         return _between_batches(policy, point, now, age)
     in_flight = now - point.offsets[point.position.offset]
     limit = stall_threshold(policy, point)
-    batch = f"batch {point.position.offset} is in flight for {format_duration(in_flight)}"
+    batch = f"batch {point.position.offset} has been in flight for {format_duration(in_flight)}"
     if in_flight > limit:
         return Heartbeat(Pulse.STALLED, age, f"{batch}, longer than {format_duration(limit)}")
     return Heartbeat(Pulse.HEALTHY, age, batch)

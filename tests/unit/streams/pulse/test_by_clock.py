@@ -123,7 +123,7 @@ def test_a_job_without_processes_or_that_restarts_itself_is_no_hang(clock: Clock
 def test_a_stall_that_was_kept_yesterday_is_a_batchs() -> None:
     (stall,) = overlong_batches(POLICY, seen(57, 30, replace(WORKS, moves=False)))
     kept = {name: value for name, value in stall.to_json().items() if name not in {"unit", "overdue"}}
-    assert str(Stall.from_json(kept)) == "batch 11 is in flight for 27m, longer than 20m"
+    assert str(Stall.from_json(kept)) == "batch 11 has been in flight for 27m, longer than 20m"
 
 
 @pytest.mark.parametrize(("moves", "step"), [(False, Examine), (None, Examine), (True, Settled)])

@@ -253,4 +253,4 @@ def test_input_that_waits_is_a_stall_of_the_batch_that_is_not_planned() -> None:
     watcher.memory.look(seen, overlong(POLICY, seen))
     watcher.seconds += QUARTER
     (stall,) = overlong_batches(POLICY, seen, watcher.memory.look(seen, overlong(POLICY, seen)))
-    assert str(stall) == "batch 1 has input, and is not planned for 2m 30s, longer than 10m"
+    assert str(stall) == "batch 1 has input, and has not been planned for 2m 30s, longer than 10m"

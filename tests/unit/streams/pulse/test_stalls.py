@@ -47,10 +47,10 @@ def test_evidence_comes_before_a_restart() -> None:
     yarn = stalled()
     first = step(yarn, None)
     assert isinstance(first, Examine)
-    assert first.why == "batch 5 is in flight for 13m, longer than 10m: what hangs?"
+    assert first.why == "batch 5 has been in flight for 13m, longer than 10m: what hangs?"
     then = step(yarn, StallFinding.HANGS)
     assert isinstance(then, Stop)
-    assert (then.why, then.preflight) == ("batch 5 is in flight for 13m, longer than 10m, and hangs", True)
+    assert (then.why, then.preflight) == ("batch 5 has been in flight for 13m, longer than 10m, and hangs", True)
     assert then.hung == the_stall(yarn)
 
 
