@@ -26,10 +26,11 @@ from fastapi.staticfiles import StaticFiles
 from airflow_kstream import settings
 from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
 from airflow_kstream.model.streams.event import EventKind, link
-from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
+from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by, unseen_by
 from airflow_kstream.policy.states.due import late_after
 from airflow_kstream.states.reading import (
     StoredState,
+    declared_streams,
     number_of_streams,
     stored_clusters,
     stored_of,
@@ -58,10 +59,11 @@ app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), na
 @app.get("/api/fleet")
 def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     """Return all streams that the user may see, the most urgent first, and their clusters."""
-    mine = readable(session, user, stored_states(session))
+    mine = readable(session, user, stored_states(session), declared_streams(session))
     late, now = late_after(number_of_streams(session)), datetime.now(UTC)
+    rows = fleet_rows(seen_by(session, mine.streams), now, late, unseen_by(session, mine.unseen))
     body = {
-        "streams": [_linked(row) for row in fleet_rows(seen_by(session, mine.streams), now, late)],
+        "streams": [_linked(row) for row in rows],
         "clusters": _clusters(mine, user),
         "stale_after": late.total_seconds(),
         "unserved": _unserved(session, now),
@@ -81,10 +83,10 @@ def _unserved(session: Any, now: datetime) -> str:
 @app.get("/api/stream")
 def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster: str, stream: str) -> Response:
     """Return all that is stored of one stream. 404 if there is none that the user may see: both look alike."""
-    mine = readable(session, user, stored_of(session, cluster, stream))
-    if not mine.streams:
-        raise HTTPException(404, "No such stream is stored, or you may not read its DAG")
-    [seen] = seen_by(session, mine.streams[:1])
+    mine = readable(session, user, stored_of(session, cluster, stream), declared_streams(session, cluster, stream))
+    if not mine.streams and not mine.unseen:
+        raise HTTPException(404, "No such stream is stored or declared, or you may not read its DAG")
+    [seen] = seen_by(session, mine.streams[:1]) or unseen_by(session, mine.unseen)
     page = stream_page(seen, datetime.now(UTC), late_after(number_of_streams(session)))
     return _answer(request, {**page, "row": _linked(page["row"]), "cluster": shown(_cluster(cluster, mine, user))})
 
@@ -137,8 +139,8 @@ def _kept(stored: StoredState, kind: str) -> list[Mapping[str, Any]]:
 
 def _clusters(mine: Readable, user: Any) -> list[dict[str, Any]]:
     """Return the clusters of what the user may see, each with the DAG that controls its streams."""
-    names = sorted({each.cluster for each in (*mine.streams, *mine.clusters)})
-    return [_cluster(name, mine, user) for name in names]
+    names = {each.cluster for each in (*mine.streams, *mine.clusters)} | {each.cluster for each in mine.unseen}
+    return [_cluster(name, mine, user) for name in sorted(names)]
 
 
 def _cluster(name: str, mine: Readable, user: Any) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
 from airflow_kstream.model.streams.event import Ledger
-from airflow_kstream.states.reading import StoredState, WatchingTask, watchers
-from airflow_kstream.views.pages.fleet import StoredStream
+from airflow_kstream.model.streams.stream_state import TaskIds
+from airflow_kstream.states.reading import DeclaredStream, StoredState, WatchingTask, watchers
+from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream
 
 # The DAGs of a folder, each of which concerns all streams of its cluster.
 _OF_A_CLUSTER = (control_id, fleet_id, undeclared_id)
@@ -21,22 +22,40 @@ _OF_A_CLUSTER = (control_id, fleet_id, undeclared_id)
 
 @dataclass(frozen=True)
 class Readable:
-    """The stored states that one user may read. `clusters` are the rows of clusters, `dags` the ids of their DAGs."""
+    """The stored states that one user may read. `clusters` are the rows of clusters, `dags` the ids of their DAGs.
+
+    `unseen` are declared streams without a stored look.
+    """
 
     streams: tuple[StoredState, ...]
     clusters: tuple[StoredState, ...]
     dags: frozenset[str]
+    unseen: tuple[DeclaredStream, ...] = ()
 
 
-def readable(session: Session, user: Any, stored: Sequence[StoredState]) -> Readable:
-    """Return what this user may read of what is stored.
+def readable(
+    session: Session, user: Any, stored: Sequence[StoredState], declared: Sequence[DeclaredStream] = ()
+) -> Readable:
+    """Return what this user may read of what is stored and declared.
 
-    A stream's row belongs to the DAG whose task watches it; one that names none is shown to nobody. A row of a cluster
-    that a task wrote belongs to its DAG; what triggers tell of a cluster is for those who may read a DAG of its folder.
+    A stream's row belongs to the DAG whose task watches it; one that names none is shown to nobody. Before its first
+    look, the stream belongs to the DAG that declares it. A row of a cluster that a task wrote belongs to its DAG; what
+    triggers tell of a cluster is for those who may read a DAG of its folder.
     """
     dags = frozenset(get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session))
     streams = tuple(each for each in stored if each.stream and each.state and each.state.by.dag in dags)
-    return Readable(streams, tuple(_of_clusters(stored, dags)), dags)
+    return Readable(streams, tuple(_of_clusters(stored, dags)), dags, tuple(_unseen(stored, declared, dags)))
+
+
+def _unseen(
+    stored: Sequence[StoredState], declared: Sequence[DeclaredStream], dags: frozenset[str]
+) -> Iterator[DeclaredStream]:
+    """Yield each once, also if several DAGs declare it."""
+    known = {(each.cluster, each.stream) for each in stored if each.state}
+    for each in declared:
+        if each.dag in dags and each.stream and (each.cluster, each.stream) not in known:
+            known.add((each.cluster, each.stream))
+            yield each
 
 
 def _of_clusters(stored: Sequence[StoredState], dags: frozenset[str]) -> Iterator[StoredState]:
@@ -54,6 +73,18 @@ def seen_by(session: Session, streams: Sequence[StoredState]) -> list[StoredStre
     """Return what is known of each stream, with the task that watches it."""
     tasks = {watcher.ids: watcher for watcher in watchers(session, _dags(streams))}
     return [_seen(each, tasks.get(each.state.by)) for each in streams if each.state]
+
+
+def unseen_by(session: Session, unseen: Sequence[DeclaredStream]) -> list[UnseenStream]:
+    """Return the declared streams, each with the task that watches it or is about to."""
+    dags = {each.dag for each in unseen}
+    tasks = {(watcher.ids.dag, watcher.ids.task): watcher for watcher in watchers(session, dags)} if dags else {}
+    return [_declared(each, tasks.get((each.dag, each.task))) for each in unseen]
+
+
+def _declared(it: DeclaredStream, watcher: WatchingTask | None) -> UnseenStream:
+    by = watcher.ids if watcher else TaskIds(it.dag, task=it.task)
+    return UnseenStream(it.cluster, it.stream, by, watcher.state if watcher else "", it.paused)
 
 
 def _dags(streams: Sequence[StoredState]) -> set[str]:

@@ -110,6 +110,37 @@ def number_of_streams(session: Session) -> int:
 
 
 @dataclass(frozen=True)
+class DeclaredStream:
+    """A stream that a task declares, by the newest parse of its DAG, and whether that DAG is paused."""
+
+    cluster: str
+    stream: str
+    dag: str
+    task: str
+    paused: bool
+
+
+def declared_streams(session: Session, *subject: str) -> tuple[DeclaredStream, ...]:
+    """Return the declared streams, or the one of this cluster and name, in one query.
+
+    A stream whose name only the rendered task knows is not among them.
+    """
+    from airflow.models.asset import AssetModel, TaskOutletAssetReference
+    from airflow.models.dag import DagModel
+    from sqlalchemy import select
+
+    uri = AssetModel.uri
+    rows = session.execute(
+        select(uri, TaskOutletAssetReference.dag_id, TaskOutletAssetReference.task_id, DagModel.is_paused)
+        .join(TaskOutletAssetReference, TaskOutletAssetReference.asset_id == AssetModel.id)
+        .join(DagModel, DagModel.dag_id == TaskOutletAssetReference.dag_id)
+        .where(uri == asset_uri(*subject) if subject else uri.startswith(f"{SCHEME}://"), ~DagModel.is_stale)
+        .order_by(uri, TaskOutletAssetReference.dag_id)
+    )
+    return tuple(DeclaredStream(*subject_of(each), dag, task, paused) for each, dag, task, paused in rows)
+
+
+@dataclass(frozen=True)
 class WatchingTask:
     """A task that watches a stream: its state, and whether its DAG is paused."""
 

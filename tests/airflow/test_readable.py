@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from airflow_kstream.model.streams.event import EventKind, LastingEvent, Ledger
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
 from airflow_kstream.plugin.readable import Readable, may_run, readable
-from airflow_kstream.states.reading import StoredState, StoredValue
+from airflow_kstream.states.reading import DeclaredStream, StoredState, StoredValue
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 AWAY = LastingEvent(EventKind.UNREACHABLE, NOW, "connection refused")
@@ -70,6 +70,33 @@ STORED = (
 def read(dags: set[str]) -> Readable:
     Rights.read = {"ann": dags}
     return readable(cast("Session", None), "ann", STORED)
+
+
+DECLARED = (
+    DeclaredStream("east", "orders", ORDERS, "keep", paused=True),
+    DeclaredStream("east", "new", "stream-east.new", "keep", paused=True),
+    DeclaredStream("east", "new", "tests", "keep", paused=False),
+    DeclaredStream("west", "odd", "stream-west.odd", "keep", paused=False),
+    DeclaredStream("west", "sales", "tests", "keep", paused=False),
+    DeclaredStream("west", "", "tests", "look", paused=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("dags", "unseen"),
+    [
+        (set(), []),
+        ({ORDERS, SALES, "stream-west.odd"}, ["odd"]),
+        ({"stream-east.new"}, ["new"]),
+        ({"stream-east.new", "tests"}, ["new"]),
+        # Its rows are another DAG's: who may not read that one learns nothing of the stream.
+        ({"tests"}, ["new"]),
+    ],
+)
+def test_a_declared_stream_is_unseen_until_a_look_at_it_is_stored(dags: set[str], unseen: list[str]) -> None:
+    Rights.read = {"ann": dags}
+    mine = readable(cast("Session", None), "ann", STORED, DECLARED)
+    assert [each.stream for each in mine.unseen] == unseen
 
 
 @pytest.mark.parametrize(

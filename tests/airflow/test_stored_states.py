@@ -8,14 +8,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from airflow.models.asset import AssetActive, AssetModel
+from airflow.models.asset import AssetActive, AssetModel, TaskOutletAssetReference
 from airflow.models.asset_state_store import AssetStateStoreModel
+from airflow.models.dag import DagModel
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
-from airflow_kstream.states.reading import number_of_streams, stored_clusters, stored_of, stored_states
+from airflow_kstream.states.reading import (
+    DeclaredStream,
+    declared_streams,
+    number_of_streams,
+    stored_clusters,
+    stored_of,
+    stored_states,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STATE = StreamState("running", "it runs", 3, "application_1_0001", NOW, by=TaskIds("stream-prod-orders", "r", "keep"))
@@ -24,7 +32,7 @@ STATE = StreamState("running", "it runs", 3, "application_1_0001", NOW, by=TaskI
 @pytest.fixture
 def session() -> Iterator[Session]:
     engine = create_engine("sqlite://")
-    for model in (AssetModel, AssetActive, AssetStateStoreModel):
+    for model in (AssetModel, AssetActive, AssetStateStoreModel, DagModel, TaskOutletAssetReference):
         model.__table__.create(engine)
     with Session(engine) as session:
         yield session
@@ -86,3 +94,25 @@ def test_a_page_of_one_stream_reads_no_other(session: Session) -> None:
     ]
     assert [(each.cluster, each.stream) for each in stored_clusters(session)] == [("p/1", "")]
     assert number_of_streams(session) == 4
+
+
+def declare(session: Session, cluster: str, stream: str, dag: str, *, stale: bool = False) -> None:
+    """Write what the DAG processor writes of a task that names the stream's asset as its outlet."""
+    uri = asset_uri(cluster, stream)
+    asset = AssetModel(name=uri, uri=uri, group="asset", extra={})
+    model = DagModel(dag_id=dag, bundle_name="dags", is_stale=stale, is_paused=True)  # type: ignore[no-untyped-call]
+    model.max_active_tasks, model.max_consecutive_failed_dag_runs, model.has_task_concurrency_limits = 16, 0, False
+    session.add_all([asset, model])
+    session.flush()
+    session.add(TaskOutletAssetReference(asset_id=asset.id, dag_id=dag, task_id="keep"))
+    session.flush()
+
+
+def test_a_stream_is_declared_by_each_dag_that_was_parsed_with_it(session: Session) -> None:
+    declare(session, "p/1", "orders", "stream-p-1.orders")
+    declare(session, "p/1", "sales", "stream-p-1.sales")
+    declare(session, "east", "gone", "stream-east.gone", stale=True)
+    orders = DeclaredStream("p/1", "orders", "stream-p-1.orders", "keep", paused=True)
+    assert [each.stream for each in declared_streams(session)] == ["orders", "sales"]
+    assert declared_streams(session, "p/1", "orders") == (orders,)
+    assert declared_streams(session, "p/1", "nobody") == declared_streams(session, "east", "gone") == ()

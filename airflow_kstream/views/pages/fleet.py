@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason, Replacement
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, trouble_with_the_end, way_out
+from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, UNSEEN, trouble_with_the_end, way_out
 from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, Urgency, standing, urgency
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
@@ -106,7 +106,7 @@ _IF_NOT_PUSHED = {
     HorizonReason.TOKEN_MAX_LIFETIME.value: "the tokens of its launch end, unless fresh ones are pushed before",
     HorizonReason.NOT_PUSHED.value: "the tokens that were pushed last end, unless fresh ones are pushed before",
 }
-# Of a stream of which nothing runs.
+# What stands in place of a horizon while nothing runs.
 _NO_HORIZON: Mapping[str, Any] = {
     **dict.fromkeys(("hard", "plan", "force", "push", "issued")),
     **dict.fromkeys(("reason", "warning", "credentials", "held"), ""),
@@ -135,9 +135,44 @@ class StoredStream:
     paused: bool = False
 
 
-def fleet_rows(seen: Sequence[StoredStream], now: datetime, late: timedelta) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class UnseenStream:
+    """A declared stream without a stored look. `by` and `task` name the task that is to look, and its state."""
+
+    cluster: str
+    stream: str
+    by: TaskIds
+    task: str = ""
+    paused: bool = False
+
+
+def fleet_rows(
+    seen: Sequence[StoredStream], now: datetime, late: timedelta, unseen: Sequence[UnseenStream] = ()
+) -> list[dict[str, Any]]:
     """Return a row for each stream, the most urgent first; `late` is the age after which a look is stale."""
-    return sorted((row_of(each, now, late) for each in seen), key=_order)
+    rows = (*(row_of(each, now, late) for each in seen), *(row_of_unseen(each, now) for each in unseen))
+    return sorted(rows, key=_order)
+
+
+def row_of_unseen(it: UnseenStream, now: datetime) -> dict[str, Any]:
+    """Return the row of a stream before its first look: whether it runs, and what is wanted of it, is not known."""
+    blank = StoredStream(it.cluster, it.stream, StreamState("unknown", "", 0, None, now, by=it.by), task=it.task)
+    finding = _finding(PAUSED if it.paused and not it.task else UNSEEN, _unseen(it))
+    row = row_of(blank, now, timedelta())
+    row |= {"state": "not seen", "seen": None, "urgency": Urgency.UNSEEN, "actions": {}, "findings": [finding]}
+    return {**row, "watcher": {**row["watcher"], "paused": it.paused}}
+
+
+def _unseen(it: UnseenStream) -> StandingTrouble:
+    first = "its first look is not stored yet"
+    if it.task:
+        out = "wait; if none comes within minutes, the log of its task tells why"
+        return StandingTrouble(first, None, f"its task is {it.task}", out, waits=True)
+    if it.paused:
+        why = "nobody starts it or watches it; whether it runs is not known here"
+        return StandingTrouble("its DAG is paused", None, why, f"turn on its DAG, `{it.by.dag}`")
+    out = f"wait for the next run of `{it.by.dag}`; if it fails, its log tells why"
+    return StandingTrouble(first, None, "no task of its DAG is deferred or running", out, waits=True)
 
 
 def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
@@ -200,7 +235,9 @@ def _runs(state: StreamState, detail: Mapping[str, Any]) -> bool:
     Without a conclusion it may run on.
     """
     known, same = detail.get("lives"), detail.get("application") == state.application
-    if state.state == "unknown" or detail.get("step") == "unknown" or not same or not isinstance(known, bool):
+    if state.state == "unknown":
+        return True
+    if detail.get("step") == "unknown" or not same or not isinstance(known, bool):
         return _lives(state)
     return known and _lives(state)
 

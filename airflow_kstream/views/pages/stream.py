@@ -8,14 +8,22 @@ from typing import Any
 
 from airflow_kstream.model.streams.event import WORDS, EventKind, Ledger
 from airflow_kstream.model.streams.stall import Pulse
-from airflow_kstream.views.pages.fleet import StoredStream, row_of
+from airflow_kstream.model.streams.stream_state import StreamState
+from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream, row_of, row_of_unseen
 from airflow_kstream.views.pages.kept import shown
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 
 
-def stream_page(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
-    """Return all that is stored of one stream; `late` is the age after which a look is stale."""
+def stream_page(of: StoredStream | UnseenStream, now: datetime, late: timedelta) -> dict[str, Any]:
+    """Return all that is stored of one stream, if anything is; `late` is the age after which a look is stale."""
+    if isinstance(of, StoredStream):
+        return {"row": row_of(of, now, late), **_stored(of)}
+    nothing = StoredStream(of.cluster, of.stream, StreamState("unknown", "", 0, None, now))
+    return {"row": row_of_unseen(of, now), **_stored(nothing)}
+
+
+def _stored(seen: StoredStream) -> dict[str, Any]:
     detail, report = seen.detail.get("detail") or {}, seen.report
     page = {
         "facts": detail.get("facts"),
@@ -36,7 +44,8 @@ def stream_page(seen: StoredStream, now: datetime, late: timedelta) -> dict[str,
         "evidence": _evidence(seen, detail.get("facts")),
         "cut": bool(seen.detail.get("cut") or report.get("cut")),
     }
-    return {"row": row_of(seen, now, late), **shown(_of_row(page, seen))}
+    stored: dict[str, Any] = shown(_of_row(page, seen))
+    return stored
 
 
 def _of_row(page: Mapping[str, Any], seen: StoredStream) -> Mapping[str, Any]:

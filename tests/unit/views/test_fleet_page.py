@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.stream_state import StoredProgress, StreamSta
 from airflow_kstream.policy.events.signs import OF_A_STREAM
 from airflow_kstream.policy.events.standing import Urgency
 from airflow_kstream.policy.states.due import late_after
-from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
+from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream, fleet_rows
 from tests.simulated.values import changed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -276,3 +276,31 @@ def test_the_last_restart_says_why_the_generation_before_it_ended() -> None:
     seen = replace(SEEN, detail={"detail": {"facts": facts}})
     assert row(seen)["began"]["why"] == facts["reason"]
     assert row(replace(seen, report={"lives": lives}))["began"]["why"] == "its horizon is near"
+
+
+@pytest.mark.parametrize(
+    ("task", "paused", "words", "out", "waits"),
+    [
+        ("", True, "its DAG is paused", "turn on its DAG, `stream-prod.new`", False),
+        ("", False, "its first look is not stored yet", "wait for the next run of `stream-prod.new`", True),
+        ("running", False, "its first look is not stored yet", "the log of its task tells why", True),
+        ("deferred", True, "its first look is not stored yet", "the log of its task tells why", True),
+    ],
+)
+def test_a_declared_stream_that_nobody_looked_at_has_a_row(
+    task: str, paused: bool, words: str, out: str, waits: bool
+) -> None:
+    unseen = UnseenStream("prod", "new", TaskIds("stream-prod.new", task="keep"), task, paused)
+    hangs = replace(SEEN, told=told(EventKind.STALLED))
+    first, new, last = fleet_rows([SEEN, hangs], NOW, LATE, [unseen])
+    assert (first["urgency"], new["urgency"], last["urgency"]) == (Urgency.HAND, Urgency.UNSEEN, Urgency.WELL)
+    assert (new["called"], new["state"], new["seen"], new["actions"]) == ("new", "not seen", None, {})
+    assert not new["stale"]
+    assert new.keys() == last.keys()
+    [finding] = new["findings"]
+    assert (finding["words"], finding["waits"]) == (words, waits)
+    assert out in finding["way_out"]
+    # Whether it runs is not known: somebody may have adopted it.
+    assert (new["horizon"]["runs"], new["horizon"]["hard"]) == (True, None)
+    watcher = {name: new["watcher"][name] for name in ("dag", "state", "paused")}
+    assert watcher == {"dag": "stream-prod.new", "state": task, "paused": paused}

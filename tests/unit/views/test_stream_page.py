@@ -12,7 +12,8 @@ import pytest
 
 from airflow_kstream.model.streams.event import EndedEvent, EventKind, Ledger
 from airflow_kstream.model.streams.generation import Life, Progress
-from airflow_kstream.views.pages.fleet import StoredStream
+from airflow_kstream.model.streams.stream_state import TaskIds
+from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream
 from airflow_kstream.views.pages.kept import files_after, files_page
 from airflow_kstream.views.pages.stream import stream_page
 from tests.unit.views.test_fleet_page import HOUR, LATE, NOW, SEEN, told
@@ -50,7 +51,7 @@ def test_the_page_has_what_its_task_reported() -> None:
     assert seen["addresses"]["application"].endswith("application_1_0001")
 
 
-def test_what_is_told_of_an_earlier_generation_is_not_this_ones() -> None:
+def test_reports_of_an_earlier_generation_are_not_shown() -> None:
     assert page(replace(SEEN, report=REPORT))["foretold"] == REPORT["foretold"]
     before = page(replace(SEEN, report={**REPORT, "generation": 2}))
     assert (before["addresses"], before["foretold"]) == ({}, [])
@@ -83,6 +84,12 @@ def test_the_page_of_a_stall_says_where_its_evidence_lies() -> None:
             "evidence"
         ]
     )
+
+
+def test_a_stream_that_nobody_looked_at_has_a_page_of_the_same_fields() -> None:
+    unseen = stream_page(UnseenStream("prod", "new", TaskIds("stream-prod.new"), paused=True), NOW, LATE)
+    assert unseen.keys() == page(SEEN).keys()
+    assert unseen["row"]["findings"][0]["words"] == "its DAG is paused"
 
 
 def test_a_stream_without_any_detail_has_a_page() -> None:

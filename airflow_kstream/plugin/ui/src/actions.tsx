@@ -17,7 +17,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
   const [word, choose] = React.useState<Word | null>(null);
   const button = React.useRef<HTMLButtonElement>(null);
   const form = cluster?.form;
-  if (!form) return null;
+  if (!form || !Object.keys(row.actions).length) return null;
   return (
     <>
       <button
@@ -135,7 +135,7 @@ function ActionDialog({
       head={<>
         <p>{said}</p>
         <p className="ks-muted">
-          As of the last look, {ago(row.seen, now)}: {stateWords(row)}
+          As of the last look{row.seen && `, ${ago(row.seen, now)}`}: {stateWords(row)}
           {row.generation > 0 && `, generation ${row.generation}`}
           {row.why && (
             <>
@@ -143,7 +143,7 @@ function ActionDialog({
               <Ticked text={row.why} />
             </>
           )}
-          {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
+          {row.stale && row.seen && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
         </p>
       </>}
     >

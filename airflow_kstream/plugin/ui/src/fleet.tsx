@@ -25,8 +25,8 @@ export function FleetPage() {
 
 function NoStreams() {
   return (
-    <Empty title="No stream is stored yet that you may see">
-      <p>A stream appears here after the first look at it. For that</p>
+    <Empty title="No stream is declared that you may see">
+      <p>For a stream to appear here</p>
       <ol>
         <li>
           declare it: a file <code>&lt;connection id&gt;/&lt;stream&gt;.yaml</code> in the folder that <code>[kstream] streams_folder</code> names;
@@ -50,8 +50,9 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
   const rows = fleet.streams.filter(
     (row) => (!show || row.urgency === show) && (!name || `${row.cluster}/${row.stream} ${row.called}`.toLowerCase().includes(name.toLowerCase())),
   );
-  const newest = Math.max(...fleet.streams.map((row) => Date.parse(row.seen)));
-  const late = now - newest > fleet.stale_after * 1000;
+  // Nothing, before the first look at any of them.
+  const newest = fleet.streams.reduce((last, { seen }) => (seen && !(Date.parse(seen) <= Date.parse(last)) ? seen : last), "");
+  const late = newest !== "" && now - Date.parse(newest) > fleet.stale_after * 1000;
   return (
     <>
       <header className="ks-head">
@@ -59,10 +60,15 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
           <h1>Streams</h1>
           <p className="ks-muted">
             {count(fleet.streams.length, "stream")}
-            {several && ` on ${count(clusters.size, "cluster")}`} ·{" "}
-            <span className={late ? "ks-late" : undefined} title={moment(newest)}>
-              last look {ago(new Date(newest).toISOString(), now)}
-            </span>{" "}
+            {several && ` on ${count(clusters.size, "cluster")}`}
+            {newest && (
+              <>
+                {" · "}
+                <span className={late ? "ks-late" : undefined} title={moment(newest)}>
+                  last look {ago(newest, now)}
+                </span>
+              </>
+            )}{" "}
             · read at {clock(at)}
           </p>
         </div>
@@ -74,7 +80,7 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
       {late && (
         <div className="ks-note ks-bad" role="alert">
           <h2>
-            <Mark tone="bad" /> Nobody has looked {since(new Date(newest).toISOString(), now)}
+            <Mark tone="bad" /> Nobody has looked {since(newest, now)}
           </h2>
           <p>
             What you see is old. Look whether a triggerer runs (Admin → its health is on Airflow's first page), then at the log of a watching task.

@@ -5,6 +5,7 @@ declare module "*.css" {
 }
 
 interface Router {
+  useLocation(): { pathname: string };
   useSearchParams(): [URLSearchParams, (next: Record<string, string>) => void];
   Link(props: { to: string; className?: string; title?: string; children: React.ReactNode }): React.ReactElement;
 }

@@ -50,7 +50,7 @@ const REFUSALS: Record<number, [string, string]> = {
     "You may not read this",
     "It takes the right to read assets, and each stream is shown to those who may read its DAG. Ask an admin of this Airflow for a role with both.",
   ],
-  404: ["There is nothing here", "It may have been removed, or you may not read its DAG."],
+  404: ["There is no such stream", "No stream of this name is stored or declared on this connection, or you may not read its DAG."],
 };
 
 export function Failure({ error, at, retry }: { error: Refused; at: number; retry: () => void }) {

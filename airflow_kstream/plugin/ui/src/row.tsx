@@ -1,5 +1,5 @@
 import { ActionMenu } from "./actions";
-import { page, taskPage } from "./api";
+import { page, taskPage, url } from "./api";
 import { barWords, HorizonBar, Sparkline } from "./charts";
 import { Badge, Ticked } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
@@ -30,7 +30,7 @@ export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
             {stateWords(row)}
           </Badge>
           <span className="ks-muted">
-            {row.generation ? `generation ${row.generation}` : "never submitted"}
+            {generationWords(row)}
             {several && ` · ${row.cluster}`}
           </span>
         </div>
@@ -79,6 +79,8 @@ export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
     </>
   );
 }
+
+export const generationWords = ({ generation, seen }: Row) => (generation ? `generation ${generation}` : seen ? "never submitted" : "not looked at yet");
 
 const quiet = (row: Row) => row.urgency === "well" || row.state === "running";
 
@@ -181,21 +183,39 @@ function DesiredWords({ row, now }: { row: Row; now: number }) {
 
 export function WatchedBy({ row }: { row: Row }) {
   const { watcher } = row;
-  if (!watcher.state) return <Badge tone={row.findings.length ? "bad" : "calm"}>nobody</Badge>;
+  if (!watcher.state) {
+    return (
+      <>
+        <Badge tone={row.findings.length ? "bad" : "calm"}>nobody</Badge>
+        {watcher.dag && (
+          <small>
+            <DagLink to={url(`dags/${encodeURIComponent(watcher.dag)}`)} dag={watcher.dag} />
+          </small>
+        )}
+      </>
+    );
+  }
   return (
     <>
-      <a href={taskPage(watcher)} className="ks-path">
-        {watcher.dag.split(/(?<=[.-])/).map((part, index) => (
-          <React.Fragment key={index}>
-            {part}
-            <wbr />
-          </React.Fragment>
-        ))}
-      </a>
+      <DagLink to={taskPage(watcher)} dag={watcher.dag} />
       <small className="ks-muted">
         {watcher.task}, {watcher.state}
         {watcher.paused && ", DAG paused"}
       </small>
     </>
+  );
+}
+
+/** A link with a DAG's id, which breaks between its parts. */
+function DagLink({ to, dag }: { to: string; dag: string }) {
+  return (
+    <a href={to} className="ks-path">
+      {dag.split(/(?<=[.-])/).map((part, index) => (
+        <React.Fragment key={index}>
+          {part}
+          <wbr />
+        </React.Fragment>
+      ))}
+    </a>
   );
 }

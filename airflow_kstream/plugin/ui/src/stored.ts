@@ -64,7 +64,8 @@ export interface Row {
   why: string;
   generation: number;
   application: string | null;
-  seen: string;
+  /** When somebody looked; null before the first look. */
+  seen: string | null;
   stale: boolean;
   pulse: string;
   pulse_why: string;

@@ -2,7 +2,7 @@ import { ActionMenu } from "./actions";
 import { page, taskPage, useAnswer, useNow } from "./api";
 import { Batches, Lives, TokenStory } from "./drawings";
 import { Badge, Failure, Loading, Mark, Ticked } from "./parts";
-import { Findings, HorizonWords } from "./row";
+import { Findings, generationWords, HorizonWords } from "./row";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { StreamStored, Submission, Told } from "./stored";
 import { ago, duration, moment, sentence, since } from "./words";
@@ -18,6 +18,7 @@ export function StreamPage({ cluster, stream }: { cluster: string; stream: strin
       <p className="ks-back">
         <Link to={page()}>← All streams</Link>
       </p>
+      {!answer.data && <h1>{stream}</h1>}
       {answer.error && <Failure error={answer.error} at={answer.at} retry={answer.reload} />}
       {!answer.data && !answer.error && <Loading what={stream} />}
       {answer.data && <Stored stored={answer.data} now={now} reload={answer.reload} />}
@@ -38,10 +39,15 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
             <Badge tone={tone}>{stateWords(row)}</Badge>
             {row.pulse && pulse !== stateWords(row) && <Badge tone={pulseTone}>{pulse}</Badge>}
             <span className="ks-muted">
-              {row.generation ? `generation ${row.generation}` : "never submitted"} on {row.cluster} · last look{" "}
-              <span className={row.stale ? "ks-late" : undefined} title={moment(row.seen)}>
-                {ago(row.seen, now)}
-              </span>
+              {generationWords(row)} on {row.cluster}
+              {row.seen && (
+                <>
+                  {" · last look "}
+                  <span className={row.stale ? "ks-late" : undefined} title={moment(row.seen)}>
+                    {ago(row.seen, now)}
+                  </span>
+                </>
+              )}
             </span>
           </div>
           <p>
