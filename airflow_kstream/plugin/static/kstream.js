@@ -75,6 +75,7 @@
 
 .ks-mark { width: 14px; height: 14px; flex: none; display: inline-block; vertical-align: -2px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linecap: round; stroke-linejoin: round; }
 .ks-badge { display: inline-flex; align-items: center; gap: 5px; font-size: 12px; font-weight: 600; line-height: 1; border-radius: 99px; padding: 4px 9px 4px 7px; white-space: nowrap; }
+.ks-pulse .ks-badge { white-space: normal; }
 .ks-badge.ks-bad { color: var(--ks-bad); background: var(--ks-bad-bg); }
 .ks-badge.ks-warn { color: var(--ks-warn); background: var(--ks-warn-bg); }
 .ks-badge.ks-busy { color: var(--ks-busy); background: var(--ks-busy-bg); }

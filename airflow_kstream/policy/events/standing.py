@@ -28,6 +28,8 @@ _OF_A_STALL = {EventKind.STALLED, EventKind.STARVING}
 _REPLACED = {"stop", "kill", "submit"}
 # Airflow's name of a task that is on a worker, as one that restarts its stream.
 _AT_WORK = "running"
+# The pulse of these is that of a generation that ran.
+_DEAD = {Phase.STOPPED, Phase.ENDED, Phase.KILLED, Phase.BACKING_OFF}
 _LIVES = {Phase.RUNNING, Phase.STARTING}
 
 
@@ -129,6 +131,7 @@ def _signs(state: StreamState) -> Signs:
     """Return what a row shows by itself: an event may have been told of it or not."""
     return Signs(
         why=state.verdict,
+        lives=state.state not in _DEAD,
         progress=ProgressSigns(pulse=_PULSES.get(state.progress.pulse)),
         start=StartSigns(
             refusal=state.verdict if state.state == _REFUSE else "", waits_for_a_person=state.state == Phase.KILLED

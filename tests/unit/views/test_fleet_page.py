@@ -62,6 +62,9 @@ def row(stream: StoredStream = SEEN, /, **state: Any) -> dict[str, Any]:
         ({"state": "held"}, Urgency.AT_REST),
         ({"state": "held", "horizon": NOW + 23 * HOUR}, Urgency.SOON),
         ({"state": "stopped", "horizon": None, "pulse": ""}, Urgency.AT_REST),
+        ({"state": "stopped", "horizon": None, "pulse": "START_STALLED"}, Urgency.AT_REST),
+        ({"state": "backing off", "horizon": None, "pulse": "STALLED"}, Urgency.UNDER_WAY),
+        ({"state": "held", "pulse": "STALLED"}, Urgency.HAND),
         ({"state": "frozen"}, Urgency.AT_REST),
         ({"state": "ended", "horizon": None}, Urgency.HAND),
         ({"state": "unknown"}, Urgency.UNSEEN),
@@ -299,6 +302,7 @@ def test_a_declared_stream_that_nobody_looked_at_has_a_row(
     assert new.keys() == last.keys()
     [finding] = new["findings"]
     assert (finding["words"], finding["waits"]) == (words, waits)
+    assert finding["kind"] == ("unseen" if waits else "paused")
     assert out in finding["way_out"]
     # Whether it runs is not known: somebody may have adopted it.
     assert (new["horizon"]["runs"], new["horizon"]["hard"]) == (True, None)
