@@ -32,11 +32,14 @@ from airflow_kstream.plugin.api import app
 from tests.live.airflow_api import LiveApi
 from tests.live.pages.browser import Visit
 from tests.live.pages.browser import visit as visit_in_browser
+from tests.live.pages.fleets import starving
 from tests.live.pages.planted import PASSWORD, planted_clusters, planted_stream
 from tests.live.pages.stored import healthy, store
 from tests.live.streams import await_that
 
 STREAMS = {"east": "orders", "west": "sales"}
+# One more is declared, and nobody looks at it.
+UNSEEN = "west", "unseen"
 PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "op", "admin", "eve of east", "nobody")}
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 METHODS = ("GET", "POST")
@@ -86,10 +89,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
     root = tmp_path_factory.mktemp("rights")
     (root / "dags").mkdir()
     shutil.copy(STUBS / "kstream_streams.py", root / "dags")
-    for connection, stream in STREAMS.items():
+    for connection, stream in (*STREAMS.items(), UNSEEN):
         declaration = {"credentials": {"mode": "ticket"}, "application": "/jobs/it.py", "checkpoints": ["/data/it"]}
         file = root / "streams" / connection / f"{stream}.yaml"
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(declaration))
     ours = {"streams_folder": str(root / "streams"), "docs_url": "https://docs.example.com"}
     settings = {"core": {"auth_manager": FAB}, "kstream": ours}
@@ -104,7 +107,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
             await_that(lambda: answers(admin), "the API server answers")
             _in_airflow(home, ROLES, json.dumps(PASSWORDS))
             assert {"control-east", "control-west"} <= set(admin.dag_ids())
-        fleet = [healthy("east", "orders"), healthy("west", "sales"), planted_stream("east", "planted")]
+        fleet = [
+            healthy("east", "orders"),
+            healthy("west", "sales"),
+            planted_stream("east", "planted"),
+            starving("west", "counts"),
+        ]
         store(home, fleet, {"west": {"tickets-west": TICKETS}, "east": planted_clusters()})
         yield home
 
@@ -224,7 +232,9 @@ def test_nothing_but_the_bundle_is_public(server: AirflowHome) -> None:
 
 def test_a_user_sees_the_streams_whose_dag_they_may_read(server: AirflowHome) -> None:
     everything = visit(server, "viewer", "/api/fleet").text
-    assert {"orders", "sales", "planted"} == {row["stream"] for row in json.loads(everything)["streams"]}
+    assert {"orders", "sales", "planted", "counts", "unseen"} == {
+        row["stream"] for row in json.loads(everything)["streams"]
+    }
     for route in ROUTES:
         seen = visit(server, "eve of east", route.path).text
         assert "sales" not in seen, route.path
@@ -282,3 +292,39 @@ def test_a_page_shows_what_is_stored_with_markup_as_text_and_runs_none(window: V
     assert window.page.evaluate("() => window.planted ?? null") is None
     assert window.page.locator(".ks img, .ks a[href^='javascript:']").count() == 0
     assert PASSWORD not in shown.inner_text()
+
+
+def test_a_declared_stream_is_not_seen_before_its_first_look(window: Visit) -> None:
+    window.open()
+    row = window.page.locator("tr[data-stream=unseen]")
+    expect(row).to_contain_text("not seen")
+    expect(row).to_contain_text("not looked at yet")
+    expect(window.page.locator("tr[data-findings-of=unseen]")).to_contain_text("turn on its DAG, stream-west.unseen")
+    window.open("/plugin/kstream?cluster=west&stream=unseen")
+    expect(window.page.locator(".ks")).to_contain_text("Its DAG is paused")
+
+
+def test_a_job_for_which_nothing_works_says_so_and_since_when(window: Visit) -> None:
+    window.open()
+    expect(window.page.locator("tr[data-stream=counts]")).to_contain_text("No TaskManager works for it")
+    told = window.page.locator("tr[data-findings-of=counts]")
+    expect(told).to_contain_text(re.compile(r"can't be replaced since .+, 1\sh(.+)? ago"))
+    expect(told).to_contain_text("What now: nothing, if a person is there")
+    window.open("/plugin/kstream?cluster=west&stream=counts")
+    shown = window.page.locator(".ks")
+    expect(shown).to_contain_text("checkpoint 63")
+    expect(shown).not_to_contain_text("No batch is committed yet")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("east/orders", "Generations"),
+        ("east/nobody", "There is no such stream"),
+        ("east", "There is no such page"),
+        ("east/orders/1", "There is no such page"),
+    ],
+)
+def test_a_path_below_the_page_names_a_stream_or_nothing(window: Visit, path: str, words: str) -> None:
+    window.page.goto(f"{window.url}/plugin/kstream/{path}")
+    expect(window.page.locator(".ks")).to_contain_text(words)

@@ -309,6 +309,8 @@ def test_a_task_stores_what_it_did_before_any_trigger_looks(fleet: Fleet) -> Non
     async def story() -> None:
         await asyncio.sleep(1.0)
         assert state(fleet, "orders").generation == 1
+        [who, *_] = row(fleet, "orders", Kind.REPORT)["submission"]["notes"]
+        assert who.endswith("; NONCE stands for the claim's own"), "the number of the next generation is known"
 
     fleet.live(story)
 

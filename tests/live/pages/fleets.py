@@ -26,6 +26,15 @@ def blocked() -> Stored:
     return ending(it, ends, issued)
 
 
+def starving(cluster: str, name: str) -> Stored:
+    """Return a job whose checkpoints come by the clock, without a process that works, and none to follow it."""
+    it = troubled(healthy(cluster, name, 1), EventKind.NOT_REPLACEABLE, "since 00:38 UTC", pulse="SLOW")
+    [progress] = it.facts.progress
+    newest = replace(progress, planned=63, committed=63, batches=(), unit="checkpoint")
+    more = {"pulse_why": "no TaskManager works for it"}
+    return replace(it, facts=replace(it.facts, progress=(newest,)), more=more)
+
+
 def reported() -> dict[str, Any]:
     """Return what a task told last, with the lives of twelve generations."""
     planned, by = "the delegation token reaches its max-lifetime and nobody makes another", "airflow@worker-3"

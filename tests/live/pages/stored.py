@@ -33,6 +33,7 @@ from airflow_kstream.model.streams.generation import (
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, row_of
+from tests.simulated.values import changed
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -95,7 +96,7 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
 def troubled(it: Stored, kind: EventKind, why: str, since: datetime = NOW - HOUR, **state: Any) -> Stored:
     """Return the stream with an event that lasts."""
     lasting = LastingEvent(kind, since, why)
-    return replace(it, told=Ledger({lasting.key: lasting}, 1), state=replace(it.state, **state))
+    return replace(it, told=Ledger({lasting.key: lasting}, 1), state=changed(it.state, **state))
 
 
 def keys_of(it: Stored) -> dict[str, Any]:
