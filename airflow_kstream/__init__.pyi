@@ -26,12 +26,12 @@ from airflow_kstream.model.streams.stream_policies import WatchPolicy as WatchPo
 from airflow_kstream.notifications.triage import TriageNotifier as TriageNotifier
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator as ClusterDoctorOperator
 from airflow_kstream.operators.housekeeping import HousekeepingOperator as HousekeepingOperator
-from airflow_kstream.operators.keytabs import KeytabCheckOperator as KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator as HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator as StreamControlOperator
 from airflow_kstream.operators.streams import FlinkStreamOperator as FlinkStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator as SparkStreamOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator as KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KeytabCheckOperator as KeytabCheckOperator
 from airflow_kstream.operators.token_push import DelegationTokenPushOperator as DelegationTokenPushOperator
 from airflow_kstream.operators.triage import LogTriageOperator as LogTriageOperator
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor as HdfsOpenFileSensor

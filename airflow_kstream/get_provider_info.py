@@ -303,7 +303,6 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_kstream.operators.housekeeping",
                     "airflow_kstream.operators.token_push",
                     "airflow_kstream.operators.leases",
-                    "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",
                     "airflow_kstream.operators.triage",
                 ],
@@ -339,8 +338,8 @@ def get_provider_info() -> dict[str, Any]:
         "config": {"kstream": _SETTINGS},
         "cli": ["airflow_kstream.airflow_cli.commands"],
         "extra-links": [
-            "airflow_kstream.links.pages.PageLink",
-            "airflow_kstream.links.yarn.YarnApplicationLink",
-            "airflow_kstream.links.yarn.YarnLogsLink",
+            "airflow_kstream.links.PageLink",
+            "airflow_kstream.links.YarnApplicationLink",
+            "airflow_kstream.links.YarnLogsLink",
         ],
     }

@@ -38,8 +38,7 @@ from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.model.airflow_options import require_no_templates
 from airflow_kstream.model.kerberos.declarations import TicketDeclaration
 from airflow_kstream.model.yaml_text import read_mapping
-from airflow_kstream.operators.keytabs import KeytabCheckOperator
-from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 
 # The form with which a person starts a run by hand.
 FORM: Mapping[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream import metrics, settings
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.links.pages import PageLink
+from airflow_kstream.links import PageLink
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.kerberos.declarations import TokenDeclaration
 from airflow_kstream.model.streams.event import EventKind, ToldSubject

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.links.pages import PageLink
+from airflow_kstream.links import PageLink
 from airflow_kstream.model.leases.lease import Recovery
 from airflow_kstream.model.leases.requests import RecoveryRequest, RecoverySettings, fields_with
 from airflow_kstream.model.printable import printable

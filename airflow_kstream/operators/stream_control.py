@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.connection import AirflowSecrets
-from airflow_kstream.links.pages import PageLink
+from airflow_kstream.links import PageLink
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.streams.freeze import freeze_length

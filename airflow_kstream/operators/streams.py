@@ -15,8 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.connection import AirflowSecrets, read_connection, spark_defaults_of
-from airflow_kstream.links.pages import PageLink
-from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
+from airflow_kstream.links import PageLink, YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.errors import (
     Conflict,
     KstreamError,

@@ -22,9 +22,8 @@ from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondit
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.leases.requests import RecoverySettings
 from airflow_kstream.notifications.outbox import in_time
-from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.supervise.leases.executor import RecoveryRun

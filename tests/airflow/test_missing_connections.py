@@ -11,10 +11,9 @@ from airflow.sdk import BaseOperator
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
 from airflow_kstream.sensors.tokens import DelegationTokenExpirySensor

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseOperator
 
-from airflow_kstream.links.pages import PageLink
+from airflow_kstream.links import PageLink
 from airflow_kstream.operators.fleet_look import FleetLookOperator
-from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
-from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 
 DECLARATION = {"name": "orders", "credentials": {"mode": "ticket"}, "application": "/j.py", "checkpoints": ["/d/c"]}
 CONTROL = {"action": "freeze", "reason": "an upgrade"}

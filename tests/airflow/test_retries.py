@@ -25,11 +25,10 @@ from airflow_kstream.model.errors import (
     SubmissionFailed,
     Unavailable,
 )
-from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
-from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 from airflow_kstream.operators.triage import LogTriageOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor

@@ -40,7 +40,7 @@ from pathlib import Path
 from airflow.providers.standard.triggers.file import FileTrigger
 from airflow.sdk import BaseOperator, dag, task
 
-from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
+from airflow_kstream.links import YarnApplicationLink, YarnLogsLink
 
 
 class WaitForFile(BaseOperator):
