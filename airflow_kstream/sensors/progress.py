@@ -13,7 +13,7 @@ from airflow.sdk.configuration import conf
 from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.links.pages import PageLink
+from airflow_kstream.links import PageLink
 from airflow_kstream.model.declared import written
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name

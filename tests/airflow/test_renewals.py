@@ -16,7 +16,7 @@ from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.horizon import TokenRound
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
-from airflow_kstream.policy.streams.spark.spark_needs import rounds_in
+from airflow_kstream.policy.streams.spark.spark_tokens import rounds_in
 from airflow_kstream.supervise.streams.look.renewals import Renewals
 from tests.simulated.driver_logs import good, never
 from tests.simulated.engine import FakeEngine

@@ -74,7 +74,7 @@ READERS = (
         "supervise/streams/flink/flink_progress.py", 1, "outside: a job's checkpoints, with the owner of the newest"
     ),
     Reader(
-        "supervise/streams/flink/flink_files.py",
+        "supervise/streams/flink/flink_engine.py",
         3,
         "outside: a job's checkpoints; what a stranger adds keeps files open",
     ),

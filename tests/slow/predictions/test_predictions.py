@@ -27,7 +27,7 @@ from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.spark.spark_needs import NOT_RENEWED_CONF, rounds_in
+from airflow_kstream.policy.streams.spark.spark_tokens import NOT_RENEWED_CONF, rounds_in
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.live.brief_clusters import brief_cluster

@@ -1,20 +1,14 @@
-"""What a Spark application needs of the cluster: lower bounds, from the settings that decide it.
+"""What a Spark application needs of the cluster, as lower bounds; and whether its settings limit what a batch reads.
 
-The times at which a Spark driver with a keytab gets new tokens: HadoopDelegationTokenManager of Spark 3 and 4.
-
-Limits on what one batch reads: with one, a batch that was planned after a moment can lack what came before it.
+With such a limit, a batch that was planned after a moment can lack what had arrived before it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from urllib.parse import urlsplit
 
 from airflow_kstream.model.clusters.queue import Needs, Size
-from airflow_kstream.model.kerberos.tokens import USUAL_RENEWAL_RATIO
-from airflow_kstream.model.streams.horizon import TokenRound
 from airflow_kstream.model.streams.spark_conf import QUEUE
 from airflow_kstream.model.streams.stream import StreamSpec
 
@@ -22,20 +16,6 @@ from airflow_kstream.model.streams.stream import StreamSpec
 # streaming-max-rows-per-micro-batch (Iceberg); however a job spells an option of its own: --max-offsets-per-trigger.
 # A minimum holds back the records below it: a later batch of another source then lacks them.
 _LIMIT = re.compile(r"(?:max|min)[-_.]?[a-z]+[-_.]?per[-_.]?(?:trigger|micro[-_.]?batch|batch)", re.IGNORECASE)
-
-
-RATIO_CONF = "spark.security.credentials.renewalRatio"
-# Spark gets tokens for these filesystems with an empty renewer (HadoopFSDelegationTokenProvider), which YARN leaves be.
-NOT_RENEWED_CONF = "spark.yarn.kerberos.renewal.excludeHadoopFileSystems"
-
-# HadoopDelegationTokenManager.obtainTokensAndScheduleRenewal; times are milliseconds since 1970.
-_ROUND = re.compile(
-    r"Calculated delay on renewal is (?P<delay>-?\d{1,19}), based on next renewal (?P<end>\d{1,19})"
-    r" and the ratio [\d.E-]{1,24},? and current time (?P<at>\d{1,15})"
-)
-_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-# Without any token whose end is known, the next renewal is Long.MaxValue (SPARK-37787). No token lives that long.
-_NEVER = timedelta(days=10 * 365)
 
 
 _SIZE = re.compile(r"(\d+)([kmgtp]?)b?", re.IGNORECASE)
@@ -122,51 +102,6 @@ def _on(default_fs: str, names: tuple[str, ...]) -> Iterator[str]:
         ours = path.startswith((f"{default_fs.rstrip('/')}/", "hdfs:///"))
         if ours and not _PATTERN & set(path):
             yield path
-
-
-def rounds_in(log: str) -> tuple[TokenRound, ...]:
-    """Return the rounds that a driver's log tells, oldest first; none where its level is above INFO.
-
-    A provider that gets no tokens says so in a warning and gives no date, and the one of filesystems measures their
-    renew interval once (HadoopFSDelegationTokenProvider): without any date the driver schedules nothing more.
-    """
-    return tuple(_round(found) for found in _ROUND.finditer(log))
-
-
-def _round(found: re.Match[str]) -> TokenRound:
-    at, end = int(found["at"]), int(found["end"])
-    known = end - at < _NEVER / _MILLISECOND
-    delay = timedelta(milliseconds=max(int(found["delay"]), 0)) if known else timedelta.max
-    return TokenRound(_time(at), _time(end) if known else None, delay)
-
-
-def _time(milliseconds: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def renewal_ratio(*confs: Mapping[str, str]) -> float:
-    """Return the ratio of the last conf that sets a valid one; Spark's default if none does."""
-    for conf in reversed(confs):
-        try:
-            ratio = float(conf[RATIO_CONF])
-        except (KeyError, ValueError):
-            continue
-        if 0 < ratio <= 1:
-            return ratio
-    return USUAL_RENEWAL_RATIO
-
-
-def tokens_are_renewed(filesystem: str, *confs: Mapping[str, str]) -> bool:
-    """Return False if the last conf that says so excludes this filesystem. Spark compares the hosts alone."""
-    excluded = next((conf[NOT_RENEWED_CONF] for conf in reversed(confs) if NOT_RENEWED_CONF in conf), "")
-    return _host(filesystem) not in {_host(listed.strip()) for listed in excluded.split(",") if listed.strip()}
-
-
-def _host(filesystem: str) -> str:
-    try:
-        return urlsplit(filesystem).hostname or filesystem
-    except ValueError:
-        return filesystem
 
 
 def limited(spec: StreamSpec, *, beside_kafka: bool = False) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from airflow_kstream.clients import flink
 from airflow_kstream.clients.client_process import check_conf_folder, check_secret_environment
-from airflow_kstream.clients.flink_pages import JOB_MANAGER, TASK_MANAGER
+from airflow_kstream.clients.flink_pages import JOB_MANAGER, TASK_MANAGER, FlinkPages
 from airflow_kstream.clients.hadoop_conf import rpc_conf
 from airflow_kstream.clients.hdfs.tokens import mint
-from airflow_kstream.model.clusters.application import Application
+from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.clusters.hdfs_path import plain_path
 from airflow_kstream.model.clusters.queue import Needs
@@ -25,8 +25,9 @@ from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import Process
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
+from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.flink_conf import token_filesystems
-from airflow_kstream.model.streams.flink_job import job_of
+from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.installations import FlinkInstallation
@@ -40,13 +41,12 @@ from airflow_kstream.policy.streams.flink.flink_needs import flink_needs, heartb
 from airflow_kstream.policy.streams.flink.flink_submission import flink_submission
 from airflow_kstream.policy.streams.flink.flink_tokens import renewal_ratio, uncounted_tokens
 from airflow_kstream.policy.streams.flink.jobmanager_log import last_error, token_rounds
-from airflow_kstream.policy.streams.flink.retention import superseded
+from airflow_kstream.policy.streams.flink.resume import CLOCKS, given_up_before, superseded
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_adoption import adopted_job
 from airflow_kstream.supervise.streams.flink.flink_examiner import FlinkExaminer, flink_processes
-from airflow_kstream.supervise.streams.flink.flink_files import flink_given_up_before
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
-from airflow_kstream.supervise.streams.flink.flink_progress import LOG, flink_progress
+from airflow_kstream.supervise.streams.flink.flink_progress import CHECKPOINT, LOG, flink_progress
 from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
 from airflow_kstream.supervise.streams.flink.resume_points import newest_savepoint, remove, resume
 from airflow_kstream.supervise.streams.folder.engine import (
@@ -58,8 +58,13 @@ from airflow_kstream.supervise.streams.folder.engine import (
     require_of_type,
 )
 
+if TYPE_CHECKING:
+    from airflow_kstream.supervise.clusters.session import ClusterSession
+
 _STAGING = "yarn.staging-directory"
 _RENEWER = "yarn.resourcemanager.principal"
+# Seconds that the JobManager's pages may take.
+_PAGES_WITHIN = 20.0
 _JAR = str(files("airflow_kstream") / "jobs/flink/kstream-flink.jar")
 
 
@@ -168,7 +173,7 @@ class FlinkEngine:
 
     def given_up_before(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> datetime | None:
         stream = StreamId(spec.name, session.cluster.state_dir)
-        return flink_given_up_before(session, spec, newest, stream) if isinstance(spec, FlinkStreamSpec) else None
+        return _given_up_before(session, spec, newest, stream) if isinstance(spec, FlinkStreamSpec) else None
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(_conf(cluster, spec))
@@ -277,3 +282,38 @@ def _begins(spec: StreamSpec) -> None:
 def _launched(token: FreshToken) -> LaunchToken:
     read = token.read
     return LaunchToken(token.kind, token.service, read.issued, read.max_date, read.renewer)
+
+
+def _given_up_before(
+    session: ClusterSession, spec: FlinkStreamSpec, newest: Newest, stream: StreamId
+) -> datetime | None:
+    """Return the moment before which the job gave its part files up: one GET and four listings at most.
+
+    Raises the errors of the JobManager's pages.
+    """
+    app, job = newest.application, job_of(stream, newest.claim) if newest.claim else None
+    if app is None or app.state is not ApplicationState.RUNNING or job is None:
+        return None
+    where = session.yarn.active()
+    with closing(FlinkPages(where, app.id, session.identity, session.cluster.tls, _PAGES_WITHIN)) as pages:
+        seen = pages.checkpoints(job)
+    (folder,) = map(plain_path, spec.checkpoints)
+    kept = session.hdfs.matching(f"{folder}/{job}", lambda entry: bool(CHECKPOINT.fullmatch(entry.name)))
+    retained = [int(entry.name.removeprefix("chk-")) for entry in kept]
+    return given_up_before(seen, retained, others=_others(session, spec, f"{folder}/{job}", seen))
+
+
+def _others(session: ClusterSession, spec: FlinkStreamSpec, own: str, seen: FlinkCheckpoints) -> bool:
+    """Return whether checkpoints of another job, or savepoints that are older than the restart, lie beside its own."""
+    folder, _, job = own.rpartition("/")
+    if session.hdfs.matching(folder, lambda entry: entry.is_folder and entry.name not in {job, OWNER_FOLDER}):
+        return True
+    saved, resumed = spec.savepoints.folder, seen.resumed_from
+    if saved is None or resumed is None:
+        return False
+    # The age of a folder is that of the newest in it, so the job's own is looked into.
+    places = (plain_path(saved), f"{plain_path(saved)}/{job}")
+    since = resumed.at + CLOCKS
+    return any(
+        session.hdfs.matching(place, lambda entry: entry.modified < since and entry.name != job) for place in places
+    )

@@ -1,10 +1,9 @@
-"""The clock of our own: how long one supervisor has seen each sign of a stream.
+"""What supervisors remember of a stream from one look to the next.
 
-The error of a failed generation, as its own driver reported it.
-
-The record of ends that nobody planned, in the stream's folder: each file repeats the ends before it.
-
-So one read gives the history, and old generations can be forgotten. A file is written once and never changes.
+In memory: for how long one supervisor has seen each sign, by its own clock. In the stream's folder, for its successors:
+the furthest positions that checkpoints were seen at, and the ends that nobody planned. Each record of an end repeats
+those before it, so that one read gives the history and old generations can be forgotten. A record is written once and
+never changes.
 """
 
 from __future__ import annotations
@@ -15,18 +14,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.contract import ended_file, failed_marker, recorded_ends
-from airflow_kstream.model.streams.generation import Position, StreamId
+from airflow_kstream.model.streams.generation import DesiredState, Position, StreamId
 from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
-from airflow_kstream.model.streams.looks import Looks, Sign
+from airflow_kstream.model.streams.looks import NOWHERE, Looks, ReachedPositions, Sign
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.policy.streams.restart.looks import further, furthest, signs
 from airflow_kstream.supervise.streams.folder.formats import read_ends, written_ends
+from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder, new_nonce
 
 _DAY = timedelta(days=1)
@@ -34,8 +35,8 @@ _DAY = timedelta(days=1)
 _OLD_KEPT, _KEPT = 20, 500
 # More than a reader between its listing and its reading ever lags behind.
 RECORDS_KEPT = 3
-
-
+# Positions of no generation.
+_NOTHING: tuple[int, Mapping[str, Position]] = (-1, MappingProxyType({}))
 # Seconds between two looks that count as looking. A supervisor that was frozen, or whose servers were away, has not
 # seen what happened in between: each look then adds this much at most, so a wait still ends.
 _LONGEST_STEP = 20.0
@@ -134,3 +135,61 @@ def record_end(folder: StreamFolder, ends: Sequence[PastEnd]) -> bool:
 def forget_old_records(folder: StreamFolder, names: frozenset[str]) -> None:
     """Delete all but the last records; the newest always stays."""
     folder.forget(ended_file(generation) for generation in recorded_ends(names)[:-RECORDS_KEPT])
+
+
+@dataclass
+class PositionsReached:
+    """A memory of one reconcile. `seen` is what a watcher saw, who may note nothing in the stream's folder."""
+
+    subject: StreamRun
+    story: ActionLog
+    memory: SignMemory
+    seen: ReachedPositions = NOWHERE
+    _noted: tuple[int, Mapping[str, Position]] = field(default=_NOTHING)
+
+    def recall(self, observation: Observation) -> None:
+        """Read the positions that earlier supervisors saw, once for each generation.
+
+        What a watcher saw is noted at once: this process may end by any of its steps, and the next one has no watcher.
+        """
+        if self._noted[0] == observation.generation or observation.desired.state is not DesiredState.RUNNING:
+            return
+        if self._read(observation):
+            self.note(observation)
+
+    def note(self, observation: Observation) -> None:
+        """Keep the furthest positions for later supervisors, if they have moved on. Nothing fails for the lack of it:
+        a stream must be stoppable when a quota is full."""
+        claim = observation.claim
+        if claim is None or claim.foreign or not self.subject.declared:
+            return
+        try:
+            if self._noted[0] != observation.generation:
+                # Of a stream that is held or stopped: its checkpoint may be restored meanwhile.
+                self._read(observation)
+            if self._noted[0] != observation.generation:
+                return
+            positions = {path: at for path, at in self.memory.furthest.items() if at.offset >= 0}
+            if positions in ({}, self._noted[1], claim.positions):
+                return
+            self.subject.folder.note_reached(observation.generation, positions)
+        except KstreamError as error:
+            self.story.tell(f"the positions reached are not noted: {error}")
+            return
+        self._noted = observation.generation, positions
+
+    def _read(self, observation: Observation) -> bool:
+        """Read what earlier supervisors noted; return whether a watcher saw something beside it.
+
+        A note that can't be read is left as it is, and holds up nothing: a stream would end at its horizon for it.
+        """
+        number = observation.generation
+        reached: Mapping[str, Position] = {}
+        try:
+            reached = self.subject.folder.reached(number, observation.files)
+            self._noted = number, reached
+        except InvalidInput as error:
+            self.story.tell_once(error.message)
+        seen = self.seen.positions if self.seen.concerns(number, observation.nonce) else {}
+        self.memory.recall(number, furthest(reached, seen))
+        return bool(seen)

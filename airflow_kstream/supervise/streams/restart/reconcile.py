@@ -68,13 +68,12 @@ from airflow_kstream.supervise.streams.checkpoint.ownership import (
 )
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
-from airflow_kstream.supervise.streams.folder.memory import SignMemory, record_end
+from airflow_kstream.supervise.streams.folder.memory import PositionsReached, SignMemory, record_end
 from airflow_kstream.supervise.streams.folder.run import ActionLog, StreamRun
 from airflow_kstream.supervise.streams.look.blocked import note_blocked, require_allowed
 from airflow_kstream.supervise.streams.look.nodemanager_reports import SilentOutputs, Witnesses, with_log_error
 from airflow_kstream.supervise.streams.look.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.look.other_streams import mark_shared_causes
-from airflow_kstream.supervise.streams.look.positions_reached import PositionsReached
 from airflow_kstream.supervise.streams.look.renewals import Renewals
 from airflow_kstream.supervise.streams.pulse.evidence import save_logs
 from airflow_kstream.supervise.streams.pulse.stalls import StallCare

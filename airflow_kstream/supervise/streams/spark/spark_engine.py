@@ -46,16 +46,15 @@ from airflow_kstream.policy.streams.restart.watchable import is_watchable
 from airflow_kstream.policy.streams.spark.driver_error import last_error
 from airflow_kstream.policy.streams.spark.hanging import Share, runs_others, stillness
 from airflow_kstream.policy.streams.spark.spark_argv import with_client_defaults
-from airflow_kstream.policy.streams.spark.spark_needs import (
-    layered_setting,
-    limited,
+from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, limited, spark_needs
+from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
+from airflow_kstream.policy.streams.spark.spark_tokens import (
     renewal_ratio,
     rounds_in,
-    spark_needs,
+    token_filesystems,
     tokens_are_renewed,
+    uncounted_tokens,
 )
-from airflow_kstream.policy.streams.spark.spark_stream import Helpers, stream_submission
-from airflow_kstream.policy.streams.spark.uncounted_tokens import token_filesystems, uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Adopted, EngineWords, Newest, StopResult, require_of_type
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.streams.flink_job import FlinkCheckpoint, FlinkCheckpoints
-from airflow_kstream.policy.streams.flink.retention import given_up_before
+from airflow_kstream.policy.streams.flink.resume import given_up_before
 
 RESTART = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FROM = FlinkCheckpoint(7, RESTART, "hdfs://kstream/checkpoints/abc/chk-7", is_savepoint=False)

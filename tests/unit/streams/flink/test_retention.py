@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import Adoption, Claim, ClaimStart
 from airflow_kstream.model.streams.resume import NOTHING, ResumePoint
-from airflow_kstream.policy.streams.flink.retention import superseded
+from airflow_kstream.policy.streams.flink.resume import superseded
 from airflow_kstream.supervise.streams.orders.desired import start_from
 from tests.simulated.flink import FLINK_SPEC, FlinkLife
 from tests.simulated.life import Life

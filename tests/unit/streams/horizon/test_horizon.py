@@ -11,7 +11,7 @@ from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
-from airflow_kstream.policy.streams.spark.spark_needs import NOT_RENEWED_CONF, tokens_are_renewed
+from airflow_kstream.policy.streams.spark.spark_tokens import NOT_RENEWED_CONF, tokens_are_renewed
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))

@@ -14,7 +14,7 @@ from airflow_kstream.model.streams.stream import TicketCredentials
 from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.refresh import Refresh
-from airflow_kstream.policy.streams.spark.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.spark.spark_tokens import uncounted_tokens
 from airflow_kstream.supervise.streams.folder.formats import read_tokens, written_tokens
 from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of

@@ -18,7 +18,7 @@ from airflow_kstream.model.streams.observation import CredentialLook, Observatio
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.launch_tokens import last_round
-from airflow_kstream.policy.streams.spark.spark_needs import rounds_in
+from airflow_kstream.policy.streams.spark.spark_tokens import rounds_in
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.tokens import RecentLifetimes
 from airflow_kstream.supervise.streams.look.renewals import Renewals

@@ -12,7 +12,7 @@ from airflow_kstream.model.streams.observation import CredentialLook
 from airflow_kstream.model.streams.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon.horizon import Credentials, horizon
 from airflow_kstream.policy.streams.horizon.rotation import RenewalRounds, key_loss
-from airflow_kstream.policy.streams.spark.spark_needs import RATIO_CONF, renewal_ratio
+from airflow_kstream.policy.streams.spark.spark_tokens import RATIO_CONF, renewal_ratio
 from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.spark.uncounted_tokens import uncounted_tokens
+from airflow_kstream.policy.streams.spark.spark_tokens import uncounted_tokens
 from airflow_kstream.supervise.streams.restart.dry_run import explained
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from airflow_kstream.views.streams import streams_table
