@@ -34,7 +34,6 @@ _BROKEN_PIPE = 128 + signal.SIGPIPE
 _FAILED = 1
 _NO_FILE = -1
 
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 # Narrower output is unreadable, and no terminal is wider.

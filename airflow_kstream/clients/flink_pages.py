@@ -1,7 +1,6 @@
 """Flink's own REST of a running application, behind the ResourceManager's proxy.
 
 Only GET passes the proxy (WebAppProxyServlet), and any user that it knows may read: Flink asks nobody for a right.
-
 So a job is stopped through the JobManager's own port.
 """
 
@@ -36,7 +35,6 @@ from airflow_kstream.model.streams.flink_job import (
 )
 
 _SECONDS = 20.0
-
 
 # The interval of a job without checkpoints of its own (JobCheckpointingSettings): Long.MAX_VALUE milliseconds.
 _NEVER, _MILLISECOND = 2**63 - 1, timedelta(milliseconds=1)

@@ -4,7 +4,7 @@ Every daemon of HDFS and YARN has that page (ConfServlet), a standby as well. It
 version, and names the file that set each value. Any user may read it unless hadoop.security.instrumentation.
 requires.admin is true there; secrets are redacted by the daemon (ConfigRedactor).
 
-What web servers do with a request that proves nothing: one without a login to each.
+A request without a login tells which of these web servers answer anybody.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _TRIED_NAMELESS = "ask without a login"
 _NAMELESS = "user not authenticated by filter"
 # It answers from memory.
 _FOR_THE_NAMELESS = TimeLimits(5.0, 10.0, 15.0)
-
 
 _TRIED = "read its configuration"
 # Hadoop 2 goes by the parameter, Hadoop 3 by the header.

@@ -1,10 +1,8 @@
 """Which Spark a client of this host runs. It is asked: a distribution's spark-submit is a script around another one.
 
 The names of jars tell their versions. The text of a script shows the variables that it takes from its environment:
-nothing is expanded or run.
-
-What has a default in it (`${NAME:-value}`), what the script sets itself, and what only a single-quoted text or a
-comment names, is not taken from there.
+nothing is expanded or run. A variable with a default (`${NAME:-value}`), one that the script sets itself, and one that
+only a single-quoted text or a comment names, does not count.
 """
 
 from __future__ import annotations

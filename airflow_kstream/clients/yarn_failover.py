@@ -7,7 +7,7 @@ learns that its session is gone: at most `yarn.resourcemanager.zk-timeout-ms` (1
 lacks whatever was submitted to the other. It can't report an end that nobody stored, for the store refuses its
 writes. So what it says of an application that it has can be believed, and what it says of a missing one can't.
 
-One ResourceManager over REST: SPNEGO, JSON or nothing, and its refusals as our errors.
+`YarnServer` is one ResourceManager over REST: SPNEGO, JSON or nothing, and its refusals as our errors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a declaration says to Airflow: about its own tasks, and about the notifier that tells its events.
+"""What a declaration says to Airflow, about its own tasks and about the notifier of its events.
 
-It concerns neither the job nor its supervisor.
-
-Declarations of the shipped DAGs have no templates: their authors are not to compute anything on a worker.
+It concerns neither the job nor its supervisor. Declarations of the shipped DAGs have no templates: their authors are
+not to compute anything on a worker.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ _OF_AIRFLOW = frozenset({"notify", "callbacks", "executor_config"})
 # Of a long list the first few say enough.
 _NAMED = 5
 
-
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
-
 
 ClassPath = Annotated[
     str,

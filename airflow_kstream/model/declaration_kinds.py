@@ -1,10 +1,9 @@
-"""The kinds of files that people write for streams, tickets, leases and tokens, and all faults of one at once.
+"""The kinds of files that people write for streams, tickets, leases and tokens: all faults of a file at once, and the
+JSON schema of each kind, for editors.
 
-The JSON schema of a declaration, for editors: from the types that the reader itself uses, so that it can't drift.
-
-A schema says less than the reader, which also compares fields, looks for secrets and knows Spark's confs. It never
-refuses what an editor shows as the reader's own kind of value, with these exceptions: numbers, true and false in
-quotes, and one text for a list of one.
+A schema is made from the types that the reader itself uses, so it can't drift. It says less than the reader, which also
+compares fields, looks for secrets and knows Spark's confs. What the reader takes, a schema refuses in these cases
+alone: numbers, true and false in quotes, and one text for a list of one.
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@
     deploy.quue: there is no such field; the fields of deploy are queue, main_class, ...
 
 A dataclass declares its fields with the kinds of `model.fields`. Pydantic checks all fields and reports every wrong
-one; this module has the words for it.
-
-The name that a person most likely meant.
+one; this module has the words for it, and names what a person most likely meant.
 """
 
 from __future__ import annotations

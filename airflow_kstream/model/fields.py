@@ -419,7 +419,6 @@ Age = Annotated[Duration, must(_between(timedelta(minutes=1), _LONGEST), "1m to 
 # The interval at which Airflow starts something.
 Schedule = Annotated[Duration, must(_between(timedelta(seconds=10), timedelta(days=366)), "10s to 366d")]
 
-
 # No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
 _TEXT, _REFERENCE = "<text>", "<reference>"
 

@@ -1,9 +1,7 @@
 """Findings of the doctor: what will happen, to whom and from when, with the fix, the proof and the source.
 
 A finding is proven by what servers, files and tools said. What could not be asked is a value of its own, and never a
-finding.
-
-Accepted findings, as a person writes them: each with who accepted it, why, and until when.
+finding. A person may accept a finding, and writes down who accepts it, why, and until when.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from airflow_kstream.model.streams.event import link
 # In the order in which somebody sets them up.
 NAMES = ("statsd_mapping.yml", "alerts.rules.yml", "alerts.test.yml", "dashboard.json")
 
-
 _ALERT = re.compile(r" *(?:- alert|alertname): (\w+)\n")
 
 

@@ -1,8 +1,8 @@
-"""A task whose error no retry can help fails at once: wrong input of an operator, and what a retry policy sorts out.
+"""The base of our operators: which errors a retry can help, who speaks by a task, and what keeps a watching task alive.
 
-`speaker` names who gives a task's order.
-
-Tasks that watch for as long as their DAG is there: no default argument ends that, and no missing schedule unseen.
+An error that no retry can help fails the task at once: wrong input of an operator, and what a retry policy sorts out.
+`speaker` names who gives a task's order. A task that watches does so for as long as its DAG is there: default arguments
+don't end it, and the lack of a schedule is told.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Keep the streams whose declarations have vanished.
-
-Streams whose DAG has another id than before, since `[kstream] dag_id_prefix` changed.
+"""Keep the streams whose declarations have vanished, and show those whose DAG got another id because `[kstream]
+dag_id_prefix` changed.
 """
 
 from __future__ import annotations

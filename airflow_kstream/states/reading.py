@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # A triggerer takes what is new within seconds; one that restarts, within this time.
 _PATIENCE = timedelta(minutes=1)
 
-
 # States of a task that watches, or comes back to it by itself.
 WATCHES = ("deferred", "running", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
 

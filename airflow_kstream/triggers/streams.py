@@ -1,6 +1,5 @@
-"""Wait, in the triggerer, until a stream needs attention.
-
-What a trigger gives to store of its looks: a short row, a long one, and its task's report.
+"""Wait, in the triggerer, until a stream needs attention, and give its looks to be stored: a short row, a long one, and
+the report of its task.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Open files and their recoveries: tables for people, and bounded data for XCom.
-
-One open file in words, and the records of recoveries.
-"""
+"""Open files and their recoveries: tables and words for people, and bounded data for XCom."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
 _FINISHED = {True: "finished", False: "still running", None: "finished or not is unknown"}
 _HISTORY = ("when (UTC)", "path", "what", "bytes", "lost", "because", "by")
-
 
 # Outcomes that the same call may settle later without any change.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}

@@ -21,7 +21,6 @@ from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 _FRAMES = 6
 _NOTHING = "nothing stood still: no task, and no query, was at the same place in each dump"
 
-
 _KINDS_SHOWN = 3
 _HEADINGS, _FORETOLD = ("stream", "generation", "state", "last commit", "horizon"), "foretold"
 # Who asked the ResourceManager knows better than the conf folder when logs are lost.

@@ -28,7 +28,6 @@ from airflow_kstream.views.triage import page, safe, timeline
 
 _COLOURS = {TokenEventKind.FAILED: "cause", TokenEventKind.REMOVED: "cause", TokenEventKind.RENEWED: "success"}
 
-
 _HEADINGS = ("token", "whose", "life")
 
 

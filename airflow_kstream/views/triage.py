@@ -53,7 +53,6 @@ _PAGE_WIDTH, _LEFT, _ROW, _TOP, _DOT = 1000, 20, 34, 30, 5
 _LONGEST_TITLE = 110
 _QUOTED = re.compile("`([^`]+)`")
 
-
 # In characters, of a line of a log.
 _SHOWN = 240
 _WIDTH = 118

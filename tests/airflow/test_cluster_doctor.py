@@ -35,7 +35,6 @@ NOTE = replace(LOST, check="speculation", severity=Severity.NOTE, concerns=())
 AWAY = UndecidedCheck("rm-privileges", NotChecked("the configuration", "http://rm is away"))
 ACCEPTED = "accepted: [{finding: rm-privileges, by: jane, why: known, until: 2099-01-01}]"
 
-
 pytestmark = pytest.mark.usefixtures("recording")
 
 

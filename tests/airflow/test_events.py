@@ -39,7 +39,6 @@ MINUTE, HOUR = 60.0, 3600.0
 CALM = WatchPolicy(every=timedelta(minutes=5))
 BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 
-
 pytestmark = pytest.mark.usefixtures("recording")
 
 

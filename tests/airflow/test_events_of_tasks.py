@@ -40,7 +40,6 @@ GOOD = RenewalOutcome.KEPT, TicketState.FRESH
 LATE = RenewalOutcome.FAILED, TicketState.EXPIRED
 EARLY = RenewalOutcome.FAILED, TicketState.FRESH
 
-
 pytestmark = pytest.mark.usefixtures("recording", "worker")
 AWAY = Unavailable("connection refused", tried="ask HDFS", server="http://nn:9870")
 

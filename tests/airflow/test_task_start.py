@@ -16,7 +16,6 @@ from tests.airflow.declarations import Declarations
 OTHERS = ("control", "doctor", "fleet", "housekeeping", "undeclared")
 STREAM = "{{name: {name}, credentials: {{mode: ticket}}, application: /j.py, checkpoints: [/c]}}"
 
-
 _opened: list[str] | None = None
 
 

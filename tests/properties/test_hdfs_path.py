@@ -10,9 +10,7 @@ from airflow_kstream.model.errors import InvalidInput
 
 NAMES = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)
 
-
 PATHS = st.lists(NAMES).map(lambda names: "/" + "/".join(names))
-
 
 SLASHES = st.integers(1, 3).map(lambda count: "/" * count)
 

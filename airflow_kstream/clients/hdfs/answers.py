@@ -27,7 +27,6 @@ MOST_ROWS = 20_000
 # Of what this package writes and reads as one text; a stranger's file of gigabytes must end no worker.
 LONGEST_TEXT = 1 << 20
 
-
 # The NameNode's words for "ask the other one" and "ask again": it starts, or it is not the active one.
 _NOT_ACTIVE = NOT_ACTIVE | {"RetriableException"}
 # Operation -> the only key of the object that answers it (JsonUtil, NamenodeWebHdfsMethods).

@@ -1,8 +1,8 @@
 """Delegation tokens: honoured, renewed, cancelled and read from jobs' credentials files over WebHDFS; made over RPC.
 
-Those made over RPC name the principals that spark-submit's do, as owner and real user. Those that are made over
-WebHDFS name their owner by the short name and drop the real user of a proxy user, so that
-NameNodes' audit logs no longer say who acted for them.
+A token made over RPC names the same principals as one that spark-submit gets, as owner and real user. One made over
+WebHDFS names its owner by the short name and drops the real user of a proxy user: the NameNodes' audit logs would no
+longer say who acted for that user.
 """
 
 from __future__ import annotations

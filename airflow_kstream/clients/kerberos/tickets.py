@@ -1,6 +1,6 @@
-"""Private ticket caches: acquired completely or not at all, renewed, and inspected.
+"""Private ticket caches of libkrb5: acquired completely or not at all, renewed, inspected, and read as values.
 
-Ticket caches of libkrb5 as values and back. Krb5Error passes through unchanged.
+Krb5Error passes through unchanged.
 """
 
 from __future__ import annotations

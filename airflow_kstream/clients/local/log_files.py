@@ -27,7 +27,6 @@ from airflow_kstream.model.logs.container_log import aggregated_files
 Result = TypeVar("Result")
 _works: Sequence[Callable[[], Any]] = ()
 
-
 # In bytes. A larger block leaves the processor's cache before it is scanned, which makes the scan slower by half.
 _BLOCK = 4 << 20
 # In bytes, of a part: a smaller one is scanned before another process is there.

@@ -1,7 +1,6 @@
 """Files that nobody else on this host can read at any moment, and small texts in a folder that is this user's alone:
-nobody else can put one there, nor a link to another file.
-
-A private file replaced in one step: a reader sees the old one or the complete new one.
+nobody else can put one there, nor a link to another file. A file is replaced in one step: a reader sees the old one or
+the complete new one.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from airflow_kstream.model.kerberos.identity import Identity
 _FIELD = re.compile(r'(?P<name>[a-z-]+)=(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^,"]*))(?:,|$)')
 _FIRST = "00000001"
 
-
 _NO_LIMIT = b"\xff\xff\xff"
 
 

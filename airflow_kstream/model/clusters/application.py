@@ -1,7 +1,4 @@
-"""A YARN application, as the ResourceManager reports it.
-
-The containers of an ended application, as their NodeManagers report them.
-"""
+"""A YARN application as the ResourceManager reports it, and its containers as their NodeManagers do."""
 
 from __future__ import annotations
 

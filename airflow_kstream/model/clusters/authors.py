@@ -1,13 +1,11 @@
 """Who wrote a file of a state_dir, and who may speak there. HDFS's owner tells, never a name inside the text.
 
-Orders of persons: what they want of a stream, and freezes of all streams; each in a folder of its author.
+Orders, declarations, what was told and a lease journal lie in folders of one author each. HDFS's owner of a folder
+decides whose it is; the user's name in its name is for people. If a stranger has taken a name, the next one is used. A
+dot in the name keeps them apart from streams' folders, which have none.
 
-They are numbered over all authors together, and the highest number of those who may speak counts.
-
-The folders of a state_dir that belong to one author each: orders, declarations, what was told, a lease journal.
-
-Only their owner decides whose they are; the user's name is in theirs for people. A stranger may have taken a name: then
-the next one is used. A dot keeps them apart from streams' folders, which have none.
+Orders are what persons want of a stream, and freezes of all streams. They are numbered over all authors together, and
+the highest number of those who may speak counts.
 """
 
 from __future__ import annotations
@@ -26,13 +24,11 @@ AUDIT_FOLDER = "audit"
 # HDFS's names have at most 255 bytes.
 _READABLE, DIGITS = 100, 32
 
-
 # The subject of orders on all streams; no stream's folder has a name without a digest.
 ALL_STREAMS = "freeze"
 _FILE = re.compile(r"(?P<subject>[a-z0-9_-]+)\.(?P<number>\d{6,9})\.json")
 # A job runs as its stream's user, and may say the highest number: supervisors have higher ones left.
 LAST_OF_SUPERVISORS, LAST_OF_USERS = 999_999_999, 99_999_999
-
 
 # In a stream's folder while its user closes it: what strangers left there is not deleted yet.
 CLOSING = "closing"

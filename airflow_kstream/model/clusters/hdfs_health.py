@@ -1,7 +1,4 @@
-"""The health of HDFS as its NameNode reports it, before and during lease recoveries.
-
-A time in which HDFS was in safe mode, as somebody learned who was refused for it.
-"""
+"""The health of HDFS as its NameNode reports it, and times in which it was in safe mode, as refused requests told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Paths of HDFS: absolute, whole characters, one slash between names and none at the end.
-
-The times of files on HDFS, which their owners can set (SETTIMES).
+"""Paths of HDFS (absolute, whole characters, one slash between names and none at the end), and the times of files,
+which their owners can set (SETTIMES).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from airflow_kstream.model.errors import InvalidInput
 
 # Far enough from the last year that Python knows: policies add their durations.
 _LATEST_MILLISECONDS = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * 1000
-
 
 _SCHEME = "hdfs://"
 

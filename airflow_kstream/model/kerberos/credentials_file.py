@@ -1,6 +1,5 @@
-"""Hadoop's credentials files (org.apache.hadoop.security.Credentials) as values, without their secrets.
-
-A delegation token that a NameNode or a KMS has just made for a job that runs.
+"""Hadoop's credentials files (org.apache.hadoop.security.Credentials) as values, without their secrets; and the tokens
+that a NameNode or a KMS has just made for a running job, of which such a file is made.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from airflow_kstream.model.kerberos.tokens import (
 )
 
 _MAGIC, _WRITABLE = b"HDTS", b"\0"
-
 
 MAGIC = b"HDTS"
 _TOKENS, _SECRETS = 1, 2

@@ -1,6 +1,5 @@
-"""The principal that talks to a server.
-
-The rules by which Hadoop makes a user's short name of a principal (hadoop.security.auth_to_local, KerberosName).
+"""The principal that talks to a server, and its short name by Hadoop's rules (hadoop.security.auth_to_local,
+KerberosName).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ _RULE = re.compile(
     r"|RULE:\[(?P<parts>\d+):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
     r"(?:s/(?P<from>[^/]*)/(?P<to>[^/]*)/(?P<all>g)?)?/?(?P<lower>L)?)"
 )
-
 
 _PRINCIPAL = re.compile(r"(?P<primary>[^/@\s]+)(?:/(?P<instance>[^/@\s]+))?@(?P<realm>[^/@\s]+)")
 

@@ -1,6 +1,5 @@
-"""Tokens as values: their lifetimes, owners and identifiers, without their passwords.
-
-The life of a delegation token, as a ResourceManager or a NameNode logged it.
+"""Tokens as values: their lifetimes, owners and identifiers, without their passwords; and the life of one, as a
+ResourceManager or a NameNode logged it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Judgements about an open file's lease, and what may be done about it.
-
-The recovery of a lease: its target and its outcome.
-"""
+"""Judgements about an open file's lease, what may be done about it, and the target and the outcome of its recovery."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The end of a file that a container wrote, where it is, and the pages on which YARN's servers show it.
+"""What a container's processes leave to look at: the ends of their logs, with the pages on which YARN's servers show
+them, and dumps of their threads, of one moment and of several.
 
-What the threads of an application's processes are doing, at one moment and over several.
-
-The logs of one node's containers as YARN aggregates them: a TFile with a record for each container.
+YARN aggregates the logs of one node's containers as a TFile with a record for each container.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from airflow_kstream.model.log_scan.tfile import LoggedFile, logged_files, next_
 
 # `java.base@17.0.15/java.lang.Object.wait(Native Method)`, `app//org.apache.spark...`, and locks on lines of their own.
 _MODULE = re.compile(r"^[\w.@+-]*/{1,2}(?=[\w$.]+\()")
-
 
 # In bytes: at most what such a page has beside a file's own content.
 FRAME = 4096

@@ -2,8 +2,7 @@
 java.util.logging, glog, Flink, Kafka, Hadoop's daemons, Tomcat, Airflow, Spark's JSON and the kernel write.
 
 A moment without a zone is that of its writer. Without a date or a year it can be compared within its own file only.
-
-The text of an error without what differs between two runs of one failure.
+`without_variables` leaves out of an error's text what differs between two runs of one failure.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ _VARIES = re.compile(
 )
 # In characters.
 _LONGEST = 200
-
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CHINESE = ("一", "二", "三", "四", "五", "六", "七", "八", "九", "十", "十一", "十二")

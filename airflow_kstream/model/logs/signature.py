@@ -31,7 +31,6 @@ _SHARED = (
     r"[^\n...] for a class that excludes"
 )
 
-
 # The first and last lines that are kept of a fact: it matters where each stands.
 _KEPT = (2000, 1000)
 

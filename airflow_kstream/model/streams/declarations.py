@@ -1,17 +1,14 @@
-"""What an Airflow keeps in a state_dir of its declarations: which streams it declares, and the policies that hold.
+"""Declarations as a state_dir keeps them: in claims, and as the streams and the policies of each place.
 
-Two small files for each place, in the folder of the supervisor who reads the declarations. They outlive Airflow's
-database, and who may edit Airflow's assets can't write them.
+A claim keeps the spec that was submitted, possibly written by another version of this package. Strictness is for
+people's input: from a persisted spec, fields that this version does not know are dropped, and fields that concern the
+supervisor alone may be missing or wrong and then get their default. Every field that defines the job itself must be
+there, or else the whole spec is unknown: a guess would start another job. `differences` compares such a spec with what
+is declared now: would it submit another job?
 
-An edit of a stream's policies: what its declaration gives now, and what it gave before.
-
-A declaration as a claim keeps it, possibly written by another version of this package.
-
-Strictness is for people's input. From a persisted spec, fields that this version does not know are dropped, and fields
-that concern the supervisor alone may be missing or wrong: they then get their default. Every field that defines the
-job itself must be there, or else the whole spec is unknown: a guess would start another job.
-
-A comparison of the declared spec with the running job: would it submit another job?
+A place is a folder of declarations. Two small files for each tell which streams it declares, and which policies hold;
+they lie in the folder of the supervisor who reads it, outlive Airflow's database, and can't be written by those who may
+edit Airflow's assets. A `PolicyEdit` is what a declaration gives now, and what it gave before.
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ from airflow_kstream.model.versioned import UnknownSpec
 # Increment it whenever the same spec gets another digest.
 _DIGEST_VERSION = 2
 _NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow", "savepoints", "outputs"}
-
 
 _JOB = ("name", "credentials", "application", "checkpoints", "arguments", "conf", "deploy")
 _OF_FLINK = ("savepoints", "outputs")
@@ -275,7 +271,6 @@ def _choices(policies: Policies) -> dict[str, Any]:
 
 # The mark of a declaration that gives no policies.
 UNEDITED = mark_of(read_policies({}))
-
 
 _VERSION = 1
 

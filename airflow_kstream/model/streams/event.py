@@ -3,13 +3,11 @@
 A trouble is what is seen now; an event is what was told of it. A ledger keeps what was told and is not over, in words
 of its own: it is stored outside of the process, so that neither a restart nor an upgrade tells anything twice.
 
-A note of what was told of a subject: a small file of a state_dir, which outlives Airflow and its database.
+What was told of a subject is noted in a small file of a state_dir, which outlives Airflow and its database.
 
-Where docs/runbook.md has the way out of an event or an alert: each has a heading of its own there.
+Each event has a heading in docs/runbook.md with its way out, and shares it with the alert that is made of it:
 
     heading("checkpoint_changed") == heading("KstreamCheckpointChanged") == "Checkpoint changed"
-
-An alert and the event that it is made of share one.
 """
 
 from __future__ import annotations
@@ -36,13 +34,11 @@ _PAGE = "runbook.html"
 _ALERTS = "Kstream"
 _WORD = re.compile(r"[A-Z][a-z]*|[a-z]+")
 
-
 _VERSION = 1
 # The events of a cluster that those who watch its streams see. Each task that finds events has a key of its own.
 WATCHED = "watched"
 # Bytes of a note: of a fleet of thousands each may have its finding.
 LONGEST = 16 << 20
-
 
 # Characters of the cause that a ledger keeps: the begin's message has all of it.
 _KEPT = 200

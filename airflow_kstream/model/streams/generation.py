@@ -1,7 +1,4 @@
-"""Generations of a stream: their ids, tags and claims, and the desired state.
-
-Facts about a stream that pages draw: the lives of its generations, and of the newest one its end and its batches.
-"""
+"""Generations of a stream: their ids, tags and claims, the desired state, and what pages draw of their lives."""
 
 from __future__ import annotations
 

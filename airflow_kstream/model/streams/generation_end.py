@@ -1,6 +1,5 @@
-"""How a generation ended: the classes of ends, and the values that describe one.
-
-What a supervisor left of a generation that it stopped.
+"""How a generation ended: the classes of ends, the values that describe one, and what a supervisor kept of a generation
+that it stopped.
 """
 
 from __future__ import annotations

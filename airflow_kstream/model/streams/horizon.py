@@ -1,14 +1,9 @@
-"""The moment at which a generation's credentials stop serving it, and the reason.
+"""The moment at which a generation's credentials stop serving it, with the reason; and what it is concluded from.
 
-A round of new tokens, as a driver with a keytab logs it.
-
-A token that a job without a keytab was submitted with, as its client told: never the password or the identifier.
-
-The tokens that a submission got, read from its client's log at INFO.
-
-Hadoop's clients of HDFS and of a KMS tell each token that they get (DFSClient.getDelegationToken,
-KMSClientProvider.getDelegationToken), Spark those of HBase (HBaseDelegationTokenProvider). It tells Hive's at DEBUG
-alone since 2.2, as Kafka's, which has no date in it.
+For a job with a keytab these are the rounds of new tokens that its driver logs. For one without, they are the tokens of
+its submission, read from its client's log at INFO: never the password or the identifier. Hadoop's clients of HDFS and
+of a KMS tell each token that they get (DFSClient.getDelegationToken, KMSClientProvider.getDelegationToken), Spark those
+of HBase (HBaseDelegationTokenProvider). Since 2.2 Spark tells Hive's and Kafka's at DEBUG alone; Kafka's has no date.
 """
 
 from __future__ import annotations

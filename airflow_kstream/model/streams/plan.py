@@ -1,6 +1,5 @@
-"""Verdict → plan → action → report: values that can be printed, tested and shown.
-
-What keeps a stream from being started or restarted.
+"""Verdict → plan → action → report: values that can be printed, tested and shown. Among them is what keeps a stream
+from being started or restarted.
 """
 
 from __future__ import annotations

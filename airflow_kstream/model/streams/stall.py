@@ -1,6 +1,5 @@
-"""A batch that hangs: what a watcher concluded of it, what an examination found, and the restarts of earlier ones.
-
-The heartbeat of a query, as its checkpoint shows it.
+"""The heartbeat of a query as its checkpoint shows it, and a batch that hangs: what a watcher concluded of it, what an
+examination found, and the restarts of earlier ones.
 """
 
 from __future__ import annotations

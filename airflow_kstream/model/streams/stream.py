@@ -50,7 +50,6 @@ _CHECKPOINTS_ARE_MISSING = (
     "then nothing shows its progress, or that somebody else writes"
 )
 
-
 # Of a FileSink (OutputStreamBasedPartFileWriter), whatever the prefix of its part files is.
 _PART_FILE = ".*.inprogress.*"
 # The folder of the checkpoints and, in it, each job's, whose name is its id.

@@ -1,6 +1,5 @@
-"""The durations and ratios of a stream, grouped by purpose. The defaults suit a cluster with 7-day tokens.
-
-Kafka as a source: the brokers that a declaration names, and what a checkpoint says of its topics.
+"""The durations and ratios of a stream, grouped by purpose, and Kafka as its source. The defaults suit a cluster with
+7-day tokens.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from airflow_kstream.policy.doctor.check import Check, FindingDraft
 
 _Outcome = FindingDraft | UndecidedCheck
 
-
 _SPARK, _FLINK = EngineName.SPARK, EngineName.FLINK
 CHECKS: tuple[Check, ...] = (
     # Delegation tokens.

@@ -1,6 +1,5 @@
-"""What a report has that the one before had not, and what it has no longer.
-
-What a person accepted, taken out of a report; what nobody needs to accept any longer, as a note.
+"""What a report has that the one before had not, and what it has no longer; and a report without what a person
+accepted, with a note on what nobody needs to accept any longer.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from airflow_kstream.model.finding import (
 from airflow_kstream.policy.doctor.checks import CHECKS
 
 _NAMES = [check.id for check in CHECKS]
-
 
 # The streams that each finding concerned, by its id; a finding of the whole cluster concerns none by name.
 Known = Mapping[str, frozenset[str]]

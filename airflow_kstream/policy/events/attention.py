@@ -29,7 +29,6 @@ _OF_A_JOB = (
 _OF_A_FILE = "get new tokens and replace the file: `kstream tokens show` lists them"
 _UNREAD = "give the connection's principal the right to see it, or declare it no longer"
 
-
 UNSEEN, MORE = "unseen", "more"
 # These are not events: a held stream whose credentials end, a DAG that is paused, a job that ended without success.
 ENDS_HELD, PAUSED, ENDED = "ends_held", "paused", "ended"

@@ -3,9 +3,8 @@
 A queue that is gone or a slow NameNode concerns a thousand streams at once, or within minutes of each other. So a
 stream's event waits for a moment for others of its kind. The next bundle of that kind waits for longer, up to a
 quarter of an hour, until there was none for twice that time: a storm of an hour is a handful of messages, and a lone
-event leaves at once. An event that is over before its message left has none.
-
-The begin of each trouble is an event once, and its end is.
+event leaves at once. An event that is over before its message left has none. Each trouble has one event for its begin
+and one for its end.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from airflow_kstream.model.streams.event import EndedEvent, Event, EventKind, La
 
 # Events that are over, for people: what a page can list. A deferred task carries them.
 _KEPT = 15
-
 
 # Seconds that the first event of a kind waits for others, and that one of a storm may wait.
 FIRST, LONGEST = 20.0, 900.0

@@ -21,7 +21,6 @@ from airflow_kstream.policy.events.signs import ProgressSigns, Signs, StartSigns
 # A horizon closer than this needs attention today.
 SOON = timedelta(days=1)
 
-
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 _OF_A_STALL = {EventKind.STALLED, EventKind.STARVING}
 # Names of the steps that replace a generation.

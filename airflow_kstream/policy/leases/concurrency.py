@@ -27,7 +27,6 @@ _FAILURES, _OF_AT_LEAST = 0.05, 20
 # How long the cluster's health may stay unknown, and the pause before it is checked again.
 _WITHOUT_HEALTH, _RETRY_AFTER = timedelta(minutes=2), timedelta(seconds=2)
 
-
 # A file that is not closed within this time is a failure of its DataNode.
 SLOW_CLOSE = timedelta(seconds=15)
 # A mean answer that takes longer is a failure of the NameNode.

@@ -1,7 +1,4 @@
-"""The outcome that an answer means for a file; None where the recovery of that file goes on.
-
-The files of a recovery, and the outcome of each.
-"""
+"""The outcome that an answer means for a file, None where its recovery goes on; and the outcomes of all files."""
 
 from __future__ import annotations
 

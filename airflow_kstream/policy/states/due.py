@@ -2,11 +2,10 @@
 
 Airflow writes one row after the other, each within 20 to 50 ms, and the same channel serves the triggers' questions.
 So a triggerer writes at most `MOST` rows a second, and of those that say nothing new at most `REPEATED`: a thousand
-healthy streams are written every seventeen minutes, sixty of them every minute.
+healthy streams are written every seventeen minutes, sixty of them every minute. A value that is too large loses its
+longest texts and lists first, and says so.
 
-Sizes of what is stored: a value that is too large loses its longest texts and lists first, and says so.
-
-Tasks whose looks don't come, by what was stored, are unlooked: no triggerer serves them, whatever the cause.
+A task whose looks don't come, by what was stored, is unlooked: no triggerer serves it, whatever the cause.
 """
 
 from __future__ import annotations
@@ -31,13 +30,11 @@ _ADVICE = (
     "`airflow kstream streams status` counts those that wait"
 )
 
-
 # Bytes of JSON.
 VERDICT, DETAIL, REPORT = 1_500, 20_000, 40_000
 # Characters that each text may keep, and items that each list may, from step to step. Beyond the first step nothing is
 # read at all: the search for secrets takes time with the square of a word's length.
 _FIRST, *_STEPS = ((2000, 100), (1000, 50), (500, 20), (300, 10), (200, 8), (120, 5), (60, 3), (30, 2), (12, 1))
-
 
 # Rows of one process in a second.
 MOST, REPEATED = 5, 2

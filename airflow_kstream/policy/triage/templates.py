@@ -102,7 +102,6 @@ _BEGINNING = re.compile(
 # In the last part of a log a line is new if the log had none like it before; a log of few lines has only that part.
 _NEW_PART, _FEW_LINES = 0.8, 200
 
-
 # By the number of the head above them: the numbers of lines, with their levels.
 Printed = Mapping[int, Mapping[int, str]]
 

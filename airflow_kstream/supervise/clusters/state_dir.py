@@ -1,6 +1,6 @@
 """What lies in a state_dir, with who may speak there: one listing serves all of its streams.
 
-The folder of a state_dir that an author writes in. Only HDFS's owner of a folder tells whose it is.
+Each author writes in a folder of their own. Only HDFS's owner of a folder tells whose it is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 # More than a folder of HDFS can have (dfs.namenode.fs-limits.max-directory-items is at most 6.4 millions).
 _MOST_ENTRIES = 10**7
-
 
 # Owners of `/` and of a state_dir change by a superuser's hand, some day.
 _OWNERS_HOLD_SECONDS = 600.0

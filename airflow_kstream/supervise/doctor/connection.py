@@ -1,6 +1,6 @@
 """The check of a connection: probe by probe, passed, with a warning or failed, with the reason and the way out.
 
-Of its state_dir it tells who may speak there, and who may create.
+One probe tells who may speak in its state_dir, and who may create something there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The check of the keytabs of a cluster's streams, and of the running streams that a rotated keytab ends, and when.
-
-The running streams that log in with a keytab, and the effect of a rotation on each.
-"""
+"""The check of the keytabs of a cluster's streams: which running streams a rotated one ends, and when."""
 
 from __future__ import annotations
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 _SITES = "core-, hdfs- and yarn-site.xml"
 _HADOOP = "the version of its Hadoop client"
 
-
 _ADMIN = "a place in {acl} of that server, where hadoop.security.instrumentation.requires.admin is true"
 _OF_HDFS, _OF_YARN = _ADMIN.format(acl="dfs.cluster.administrators"), _ADMIN.format(acl="yarn.admin.acl")
 _THREADS = 6

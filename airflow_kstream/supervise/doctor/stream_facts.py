@@ -1,7 +1,6 @@
 """The facts of streams: what their claims tell, what runs of them and with what, what its driver shows, and whether its
-staging folders are there. Those of running applications must be, those of ended ones must not.
-
-What the JobManager of a running Flink job shows of its configuration, behind YARN's proxy: two GETs.
+staging folders are there. Those of running applications must be, those of ended ones must not. The JobManager of a
+running Flink job shows its configuration behind YARN's proxy, for two GETs.
 """
 
 from __future__ import annotations

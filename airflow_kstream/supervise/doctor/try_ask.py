@@ -17,7 +17,6 @@ R = TypeVar("R")
 # A session logs in to each server, which pays off after some streams only.
 _LEAST, _MOST = 20, 6
 
-
 T = TypeVar("T")
 
 

@@ -27,7 +27,6 @@ _PREFIX = "_"
 # DataOutput.writeUTF wrote it: two bytes with its length, then the decimal number.
 _CONTENT = re.compile(r"(?:[\0-\x1f]{2})?(?P<length>\d+)\s*", re.DOTALL)
 
-
 _Hosts = tuple[str, ...]
 
 

@@ -42,7 +42,6 @@ from airflow_kstream.supervise.streams.folder.tagged_applications import TaggedA
 _KEPT = RetentionCounts(CLAIMS_KEPT, RECORDS_KEPT, ORDERS_KEPT)
 Tell = Callable[[str], None]
 
-
 # A stream's name, or the folder that is looked at, with its cleaning.
 _Found = tuple[str, Cleaning]
 

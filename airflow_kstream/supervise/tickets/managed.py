@@ -1,6 +1,5 @@
-"""A ticket that is kept fresh, and the one reading of its cache that decides what a renewal may do with the file.
-
-The tickets of a cluster that are kept fresh: all in its declaration, or one principal's.
+"""The tickets of a cluster that are kept fresh, all of its declaration or one principal's; and the one reading of a
+cache that decides what a renewal may do with the file.
 
 The consecutive failures of a renewal and their cause are kept in a private file beside the cache.
 """

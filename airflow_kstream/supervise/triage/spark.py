@@ -1,6 +1,6 @@
 """Logs that are too many for one core: a Spark job scans them, here or on YARN, and the verdict is made here.
 
-The files that the triage job takes along to the cluster.
+This module also writes the files that the job takes along to the cluster.
 """
 
 from __future__ import annotations

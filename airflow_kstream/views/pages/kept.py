@@ -27,9 +27,7 @@ _SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stre
 _LENGTHS = ("open_since", "length", "visible_length", "checks")
 _DONE = ("path", "outcome", "why", "length_before", "visible_before", "length_after", "bytes_lost", "seconds")
 
-
 _SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}
-
 
 FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
 # Open files of the last run, and runs before it.

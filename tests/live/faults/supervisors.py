@@ -13,7 +13,6 @@ from airflow_kstream.minicluster.processes import Identity
 
 _SECONDS = 600
 
-
 # Words of their command lines.
 _CLIENTS = ("SparkSubmit", "CliFrontend")
 

@@ -22,9 +22,7 @@ from tests.simulated.hadoop_rpc import Every, namenode, server_that_says
 
 UNSIGNED = st.integers(0, 2**64 - 1)
 
-
 SIGNED = st.integers(-(2**63), 2**63 - 1)
-
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

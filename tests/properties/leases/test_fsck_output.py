@@ -11,16 +11,12 @@ from tests.simulated.open_files import HEADER, HEALTHY, REPORTS, SIZES, read
 
 PROGRESS = ("", "..", "." * 37 + "\n" + "." * 50, "\n")
 
-
 # What HDFS allows in a name, with pieces that read like fsck's own words.
 PIECES = st.sampled_from([" 5 bytes, ", "3 block(s), OPENFORWRITE", "\n", ".", "is HEALTHY", " B.", "/data/", "\t"])
 
-
 NAMES = st.lists(PIECES | st.text(st.characters(exclude_characters=":/", exclude_categories=["Cs"])), min_size=1)
 
-
 PATHS = NAMES.map(lambda pieces: "/data/" + "".join(pieces))
-
 
 ROWS = st.tuples(st.lists(st.sampled_from(PROGRESS + REPORTS), max_size=3), PATHS, st.sampled_from(SIZES))
 

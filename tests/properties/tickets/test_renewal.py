@@ -13,9 +13,7 @@ from tests.simulated.tickets import START, ticket
 
 ORDER = [TicketState.FRESH, TicketState.DUE, TicketState.URGENT, TicketState.EXPIRED]
 
-
 lives = st.timedeltas(timedelta(seconds=1), timedelta(days=30))
-
 
 policies = st.builds(
     RenewalPolicy, st.floats(0.01, 0.99), st.timedeltas(timedelta(), timedelta(days=2))

@@ -20,7 +20,6 @@ names = st.text(
     st.characters(blacklist_characters="/@", blacklist_categories=("Zs", "Zl", "Zp", "Cc", "Cs")), min_size=1
 )
 
-
 principals = st.builds("{}{}@{}".format, names, st.one_of(st.just(""), names.map("/{}".format)), names)
 
 

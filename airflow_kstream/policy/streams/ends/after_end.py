@@ -1,9 +1,8 @@
 """What follows an end that nobody planned: its record, then a growing pause, then a successor or a person's order.
 
-What ended a stream without its own fault: a server that was silent, or a cause that several streams share.
-
-In safe mode a driver can't leave its error on HDFS, nor a NodeManager its log: the proof is lost together with the
-server. Who was refused at about that time has another one.
+An end is not the stream's own fault if a server was silent, or if several streams share its cause. In safe mode a
+driver can't leave its error on HDFS, nor a NodeManager its log: the proof is lost together with the server. A request
+that was refused for it at about that time is another proof.
 """
 
 from __future__ import annotations

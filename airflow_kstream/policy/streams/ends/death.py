@@ -13,7 +13,7 @@ commits nothing of that, because the folder of these is closed before a successo
 not is not seen as long as it fills no block. What can't be summed up, or changes by somebody else's hand, is for a
 person: nothing is concluded from it.
 
-The lives of a stream's generations, told by their claims and by the record of ends that nobody planned.
+`lives` tells the lives of a stream's generations, by their claims and by the record of ends that nobody planned.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ _LAUNCH = re.compile(r"Exception from container-launch|Error file: prelaunch\.er
 # These say nothing of why: YARN's own words of them are as good as none.
 _UNEXPLAINED = {EndKind.CODE, EndKind.UNKNOWN}
 
-
 _TOKEN_KINDS = (
     r"HDFS_DELEGATION_TOKEN|WEBHDFS delegation|SWEBHDFS delegation|YARN_AM_RM_TOKEN|RM_DELEGATION_TOKEN"
     r"|HIVE_DELEGATION_TOKEN|HBASE_AUTH_TOKEN|kms-dt|KAFKA_DELEGATION_TOKEN"

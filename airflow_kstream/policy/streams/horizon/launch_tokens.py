@@ -8,10 +8,9 @@ A generation leaves no aggregated logs once they ended: a NodeManager aggregates
 first container (AppLogAggregatorImpl), and nobody replaces those, neither YARN nor Spark with a keytab. It then says
 "Skip log upload" and deletes the files. Only a ResourceManager with proxy-user privileges hands it others (YARN-2704).
 
-The readings of a driver's log for its rounds of new tokens: when they are due, and what they show.
-
-A round comes at a share of that interval after the one before. The log names the time of the next one; until it was
-read, rounds are counted from the start of the application. Who begins to watch a fleet reads its logs over six minutes.
+A driver with a keytab makes new tokens in rounds, at a share of the renew interval after the round before, and its log
+names the time of the next one. Until that was read, rounds are counted from the start of the application. Who begins to
+watch a fleet reads its logs over six minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from airflow_kstream.policy.streams.horizon.start_pacing import spread
 _SETTLES, _SETTLES_SHARE = timedelta(minutes=6), 0.05
 # How many times `_SETTLES` after a round its log is read, as long as it does not show it.
 _TIMES = (1, 2, 4)
-
 
 HBASE, HIVE, KAFKA = "HBASE_AUTH_TOKEN", "HIVE_DELEGATION_TOKEN", "KAFKA_DELEGATION_TOKEN"
 _RENEWED = {HDFS_TOKEN, KMS_TOKEN}

@@ -2,9 +2,7 @@
 
 A ResourceManager renews what was submitted and nothing else. What was pushed lives for one renew interval after the
 last push, where the launch tokens live for their max-lifetime without us: a push that comes early shortens the life of
-a job whose supervisor is away. So the launch tokens are used for as long as a planned restart would let them be.
-
-A declared refresh of tokens in words, before anything is submitted.
+a job whose supervisor is away. So the launch tokens are used until the moment at which a restart would be planned.
 """
 
 from __future__ import annotations

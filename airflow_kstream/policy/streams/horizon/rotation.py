@@ -6,7 +6,7 @@ come at a ratio of the tokens' renew interval that the engine knows. The first r
 connections are not checked again: the job dies with the first connection that it opens after that. A driver that never
 had a round of its own lives on its launch tokens, which the ResourceManager renews up to their max-lifetime.
 
-The identity that a stream acts as.
+`identity_of` is the identity that a stream acts as.
 """
 
 from __future__ import annotations

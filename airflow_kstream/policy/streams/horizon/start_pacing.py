@@ -1,9 +1,8 @@
 """The order and the pace in which the streams of one cluster start, when many are due at the same moment.
 
 After a freeze, hundreds may be due at once. Each start takes a worker, a spark-submit and containers; and a stream
-that dies soon must not wait behind one that has days. All times are seconds by one clock of the watcher's own.
-
-The spread of one moment over a thousand generations, the same for every program that computes it.
+that dies soon must not wait behind one that has days. All times are seconds by one clock of the watcher's own. `spread`
+moves one moment apart for a thousand generations, and gives each program that computes it the same.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ _BY_WEIGHT = (
     Pulse.HEALTHY,
 )
 
-
 _UNCONFIRMED = {Pulse.STALLED, Pulse.START_STALLED}
 
 # Of a threshold, between the two verdicts that make a stall: a NameNode that fails over may be minutes ahead.

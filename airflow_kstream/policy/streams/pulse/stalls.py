@@ -5,9 +5,8 @@ examinations, a quarter of the threshold apart, have to find the batch's threads
 engine's higher. A slow batch, a skewed one, or one that waits for processes changes a count or has no task that stands
 still.
 
-Stalls that are the cluster's: streams that do not get on at the same time, or servers that were silent just now.
-
-Their common cause is elsewhere: a restart would heal none of them, and cost each its state and its place in the queue.
+Where several streams do not get on at the same time, or servers were silent just now, the cause is the cluster's: a
+restart would heal none of the streams, and cost each its state and its place in the queue.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from airflow_kstream.policy.streams.pulse.heartbeat import CONFIRMS, overlong_ba
 _SHARE, _AT_LEAST = 1 / 3, 2
 # Seconds after which a stream that was not looked at no longer counts: it is not watched here.
 _GONE = 600.0
-
 
 _DAY = timedelta(days=1)
 # Of the threshold, which is four times the longest batch: what takes ten times as long is left alone, whatever its

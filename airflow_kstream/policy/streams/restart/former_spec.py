@@ -1,9 +1,8 @@
 """A changed spec that ends before its first commit, and the one that committed last, which then takes its place.
 
 It goes back once: if the former spec ends before a commit, too, the pace of restarts alone decides. The declared spec
-is tried again when it changes, or after a person's `restart` or `start`.
-
-A comparison of the running generation with the spec as declared now.
+is tried again when it changes, or after a person's `restart` or `start`. `SpecChange` compares the running generation
+with the spec as declared now.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from airflow_kstream.policy.streams.ends.after_end import recorded_end
 DECLARED_SPEC_CHANGED = "the declared spec changed"
 # A person who changes a declaration back and forth is heard again after it, or at once with `streams restart`.
 _DUEL = timedelta(days=1)
-
 
 # Whatever was submitted, these ends would have come.
 _NO_FAULT_OF_THE_SPEC = {EndKind.PREEMPTED, EndKind.NODE_LOST, EndKind.KILLED, EndKind.LIFETIME, EndKind.DONE}

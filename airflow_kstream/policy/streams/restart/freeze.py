@@ -6,7 +6,7 @@ stream is down until the freeze ends, and no second writer can exist meanwhile. 
 from where it stands, because each step depends on a look alone. An end that nobody planned is recorded and told, as
 without a freeze: the record starts nothing.
 
-What a held stream is left as. A hold undoes no stop that was begun before it.
+A hold, too, undoes no stop that was begun before it: `left_as` tells what the stream is left as.
 """
 
 from __future__ import annotations

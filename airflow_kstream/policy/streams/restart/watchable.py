@@ -18,7 +18,6 @@ from airflow_kstream.model.streams.stream import StreamSpec
 # CapacityScheduler's rules take it for no choice at all.
 _LEFT_TO_RULES = "default"
 
-
 _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
 
 

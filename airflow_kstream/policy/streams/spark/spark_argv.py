@@ -1,6 +1,7 @@
-"""The words of one spark-submit in cluster mode, each with its origin. This module knows nothing about streams.
+"""The words of one spark-submit in cluster mode, each with its origin. This module knows nothing about generations.
 
-What becomes of a client's own spark-defaults.conf where secrets go to it through a properties file.
+`with_client_defaults` tells what becomes of the client's own spark-defaults.conf where secrets go to it in a properties
+file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from airflow_kstream.model.streams.submission import (
 # The first that reads its defaults beside a properties file, with --load-spark-defaults (SPARK-48392). To older ones
 # the option is an error, and the file replaces the defaults (SparkSubmitArguments.mergeDefaultSparkProperties).
 _READS_BOTH = (4, 0)
-
 
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 _REDACTION, _HADOOP = "spark.redaction.regex", "spark.hadoop."

@@ -17,7 +17,6 @@ from airflow_kstream.model.streams.stream import StreamSpec
 # A minimum holds back the records below it: a later batch of another source then lacks them.
 _LIMIT = re.compile(r"(?:max|min)[-_.]?[a-z]+[-_.]?per[-_.]?(?:trigger|micro[-_.]?batch|batch)", re.IGNORECASE)
 
-
 _SIZE = re.compile(r"(\d+)([kmgtp]?)b?", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
 # org.apache.spark.deploy.yarn: ResourceRequestHelper and Client; the factor is 0.1 unless somebody sets it, and the

@@ -40,7 +40,6 @@ from airflow_kstream.supervise.streams.look.observe import observe
 # Two declarations show after three claims; restarts for other reasons can lie between them.
 _CLAIMS_READ = 6
 
-
 # A record of ours has ten entries; one of a hundred that give nothing is a stranger's work.
 _MOST_READ = 100
 

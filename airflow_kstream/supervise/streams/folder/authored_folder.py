@@ -1,8 +1,6 @@
 """The files of a stream's folder in `state_dir`, with who wrote them: what strangers left there counts for nothing.
 
-Reading a file of a stream's folder: one that was listed a moment ago, and one that nobody can understand.
-
-The user whose folder a stream's is: the principal that submits it, until a declaration names another one.
+The folder is that of the user who submits the stream, until a declaration names another principal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keeping copies of declarations: what a supervisor read is what may be submitted when the declaration is not at hand.
+"""Keeping copies of declarations: a supervisor may submit what it once read when the declaration is not at hand.
 
-The stream's own user can't write them: a job, or a person whom a supervisor impersonates, would choose then what is
-submitted as whom.
+The stream's own user can't write them. Otherwise a job, or a person whom a supervisor impersonates, would choose what
+is submitted, and as whom.
 """
 
 from __future__ import annotations

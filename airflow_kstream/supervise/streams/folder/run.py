@@ -1,6 +1,5 @@
-"""A stream under supervision: the argument of almost every step.
-
-What a reconcile did and saw, told to a person and kept for its report.
+"""A stream under supervision, which is the argument of almost every step; and the log of what a reconcile did and saw,
+told to a person and kept for its report.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """What keeps a restart from being done, in the stream's folder: for people who look from elsewhere than its task.
 
-Nothing is decided by it. It is written again at each try, and concerns its generation alone.
-
-What its connection does not allow blocks it, too: a declaration is held against that before anything of it is
-submitted or kept.
+Nothing is decided by it. It is written again at each try, and concerns its generation alone. What the connection does
+not allow blocks a restart, too: a declaration is held against that before anything of it is submitted or kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What NodeManagers have of an ended application: a word on each container, and the error in its driver's log.
+"""What NodeManagers tell of an ended application: whether each container is complete, and the error in its driver's
+log.
 
 Where they tell nothing of its containers, its outputs are looked at.
 """
@@ -30,7 +31,6 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 # Bytes of each file, and seconds for all: a restart waits for it. Spark prints an error in a foreachBatch as three
 # nested stack traces, 28 kB in stdout and 60 kB in stderr, and the address that did not answer stands in the first.
 _SIZE, _SECONDS = 100_000, 10.0
-
 
 # In the silence that is needed, after the one at its begin: a NameNode walks the whole tree for each.
 _LOOKS_AT_OUTPUTS = 4

@@ -1,6 +1,5 @@
-"""The other streams of a state_dir, as far as their ends tell whether one cause ended several.
-
-The lives of a stream's last generations, read from its folder.
+"""The last generations of a stream and of the others in its state_dir, as far as their ends tell whether one cause
+ended several.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 # Each costs two requests.
 _MOST = 12
-
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,8 @@
-"""What shows whether a driver with a keytab goes on making tokens in time: its log, and how long tokens live now.
+"""What shows how long a generation's tokens go on serving it, and the ResourceManager's clock for that.
 
-The ResourceManager's clock, for a watcher of many streams.
-
-The tokens that a generation without a keytab was submitted with, in the stream's folder: only its client told them.
-
-A file that is missing, of an earlier version or broken, tells nothing: the horizon then counts HDFS's token alone, as
-if the client had said nothing.
+With a keytab, the driver's log tells whether it goes on making tokens in time. Without one, a file in the stream's
+folder has the tokens of the submission, which only its client told. If that is missing, of an earlier version or
+broken, it tells nothing: the horizon then counts HDFS's token alone.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
 
 # Bytes and seconds. A driver that logs four kilobytes a second has its newest round in it for ten minutes, and a look
 # waits for the answer.

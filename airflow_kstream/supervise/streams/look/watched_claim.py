@@ -1,6 +1,5 @@
-"""What a claim tells a watcher, which has no declaration: the spec to watch, and words and times for people.
-
-Facts about a claim's tokens that its file lacks, learned from the cluster.
+"""What a claim tells a watcher, which has no declaration: the spec to watch, and words and times for people. What its
+file lacks about its tokens is learned from the cluster.
 """
 
 from __future__ import annotations

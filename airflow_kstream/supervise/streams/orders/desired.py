@@ -1,10 +1,7 @@
-"""A stream's desired state, written where every supervisor reads it.
+"""A stream's desired state as a person gives it, written where every supervisor reads it.
 
-A hold: nobody starts, restarts or stops the stream, so the person answers for its credentials.
-
-The identity that a person's command on a stream uses: the stream's own or, if it can't log in, the connection's.
-
-What a freeze of the cluster means for its streams.
+A command uses the stream's own identity or, if that can't log in, the connection's. On a held stream nobody starts,
+restarts or stops anything, so the person answers for its credentials; what a freeze means for it is told, too.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 No signal is sent for a dump: YARN's OUTPUT_THREAD_DUMP is a SIGQUIT to the container's whole process group, and from
 JDK 20 on (JDK-8234262) a JVM's child, such as a driver's Python, no longer has it blocked and dies of it.
 
-What is kept of a generation beside its claim: thread dumps and the ends of its logs, in the stream's folder on HDFS.
-
-It lies below `evidence/`, for the stream's own user alone, because logs show data; and for the last generations only.
+It is kept in `evidence/` of the stream's folder on HDFS, for the stream's own user alone, because logs show data, and
+for the last generations only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Dry run: every word of the submission with its reason and source, without touching the cluster.
-
-What a reconcile did and where it ended, as plain values for people, XCom and the UI.
-"""
+"""Dry run: what a reconcile would do, and each word of a submission with its reason and source; nothing is changed."""
 
 from __future__ import annotations
 

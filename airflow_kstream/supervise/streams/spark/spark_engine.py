@@ -1,8 +1,7 @@
 """Spark on YARN in cluster mode, through the client's spark-submit.
 
-What waits in Kafka for a query that plans no batch: the difference between no input and a query that is blocked.
-
-Looks into a running Spark application: what its driver's web UI shows of its processes, threads and counts.
+Its examiner reads what the driver's web UI shows of processes, threads and counts. What waits in Kafka for a query that
+plans no batch tells whether it has no input or is blocked.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from tests.simulated.yarn import START
 
 Life = tuple[timedelta, timedelta, dict[str, Any]]
 
-
 a_life: st.SearchStrategy[Life] = st.builds(
     lambda lasted, gap, more: (timedelta(seconds=lasted), timedelta(seconds=gap), more),
     st.sampled_from([0, 30, 300, 4000, 90000]),

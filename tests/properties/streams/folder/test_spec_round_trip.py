@@ -123,7 +123,6 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
 }
 
-
 _NOTIFY = st.builds(
     NotifyPolicy,
     st.builds("{}.{}".format, _SMALL, _SMALL),

@@ -26,7 +26,6 @@ TEST, FIRST, SECOND = "push-000001-1-0", "push-000001-2-9999999999", "push-00000
 ENDED = "push-000001-2-99"
 HOUR = timedelta(hours=1)
 
-
 MISSING = JavaError("java.io.FileNotFoundException", "File does not exist: /kstream/orders/tokens/000001-2")
 FOLDER = JavaError("java.io.FileNotFoundException", "Path is not a file: /kstream/orders/tokens/000001-2")
 STANDBY = JavaError("org.apache.hadoop.ipc.StandbyException", "not in state active")
