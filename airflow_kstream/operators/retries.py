@@ -2,7 +2,7 @@
 
 An error that no retry can help fails the task at once: wrong input of an operator, and what a retry policy sorts out.
 `speaker` names who gives a task's order. A task that watches does so for as long as its DAG is there: default arguments
-don't end it, and the lack of a schedule is told.
+don't end it, and it warns of a DAG without a schedule.
 """
 
 from __future__ import annotations
