@@ -141,8 +141,7 @@ class FlinkPages(ApplicationPages):
 
 
 def _overview(body: Mapping[str, Any]) -> FlinkOverview:
-    counts = (int(body[name]) for name in ("taskmanagers", "slots-total", "slots-available", "jobs-running"))
-    return FlinkOverview(str(body["flink-version"]), *counts)
+    return FlinkOverview(taskmanagers=int(body["taskmanagers"]), running=int(body["jobs-running"]))
 
 
 def _job(body: Mapping[str, Any]) -> FlinkJob:

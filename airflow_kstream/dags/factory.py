@@ -103,13 +103,13 @@ def declarations(folder: Path, pattern: str) -> list[Path]:
     return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]
 
 
-def subfolders(kind: str) -> list[Path]:
-    """Return the folders in `[kstream] <kind>_folder`, each of which a connection's id names.
+def stream_folders() -> list[Path]:
+    """Return the folders in `[kstream] streams_folder`, each of which a connection's id names.
 
     None of a folder that is not set or not there, which `dags_of_folder` tells, nor hidden ones such as git's own.
     """
     try:
-        folder = settings.folder(f"{kind}_folder")
+        folder = settings.folder("streams_folder")
     except InvalidInput:
         return []
     return sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] != ".") if folder else []

@@ -40,7 +40,7 @@ from airflow_kstream.dags.factory import (
     refusal,
     refusing_dag,
     shown,
-    subfolders,
+    stream_folders,
 )
 from airflow_kstream.dags.fleet import fleet_dag
 from airflow_kstream.dags.housekeeping import housekeeping_dag
@@ -224,7 +224,7 @@ def declared_dags() -> dict[str, DAG]:
 
     # Of a refused declaration none: its typo must not move the folder's other tasks.
     shared: dict[str, AirflowOptions] = {}
-    clusters = [folder.name for folder in subfolders("streams")]
+    clusters = [folder.name for folder in stream_folders()]
     namesakes = {cluster: other for cluster in clusters if (other := namesake(cluster, clusters))}
 
     @cache
@@ -249,7 +249,7 @@ def declared_dags() -> dict[str, DAG]:
         return [stream_id(declaration.parent.name, declaration.stem)]
 
     made = dags_of_folder("streams", "*/*.yaml", ids, stream_dags, dag_of_refused)
-    for folder in subfolders("streams"):
+    for folder in stream_folders():
         # Of a folder without a file, too: its last stream may run on.
         if folder.name in namesakes or not is_wanted(*(id_of(folder.name) for id_of in _OF_A_FOLDER)):
             continue

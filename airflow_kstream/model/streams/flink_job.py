@@ -24,10 +24,7 @@ def job_of(stream: StreamId, claim: Claim) -> str | None:
 class FlinkOverview:
     """TaskManagers and jobs of a JobManager. `running` also counts jobs that restart, or wait for TaskManagers."""
 
-    version: str
     taskmanagers: int
-    slots: int
-    free_slots: int
     running: int
 
     @property

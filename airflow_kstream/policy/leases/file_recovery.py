@@ -11,7 +11,8 @@ from airflow_kstream.model.leases.lease import OUTCOME_MEANS, FileChange, Outcom
 from airflow_kstream.model.leases.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import Slot
 
-_PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8))
+# Between two polls of a file that does not close, and two attempts to read or request one; the last one repeats.
+_PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8, 15))
 _MOVING = timedelta(seconds=0.5)
 _TOO_FEW_BLOCKS = (
     "before Hadoop 3.5 an erasure-coded block is never closed if fewer DataNodes have bytes of it than it has data "
@@ -89,8 +90,8 @@ class FileRecovery:
     def fresh(self, now: timedelta) -> bool:
         return self.read_at is not None and now - self.read_at <= FRESH
 
-    def backs_off(self, now: timedelta, most: timedelta) -> None:
-        self.retry.due = now + pause(self.retry.failures, most)
+    def backs_off(self, now: timedelta) -> None:
+        self.retry.due = now + pause(self.retry.failures)
         self.retry.failures += 1
 
     def lands(self, now: timedelta, stage: Stage) -> None:
@@ -99,13 +100,13 @@ class FileRecovery:
         self.finished_at = self.retry.due = now
         self.retry.failures = 0
 
-    def polls_later(self, now: timedelta, most: timedelta) -> None:
+    def polls_later(self, now: timedelta) -> None:
         """Schedule the next poll: soon while its DataNode closes other files, since it closes them one by one."""
         last_close = self.slot.host.last_close if self.slot else None
         moving = last_close is not None and last_close >= self.poll.polled
         self.poll.polls = 0 if moving else self.poll.polls + 1
         self.poll.polled = now
-        self.poll.next_poll = now + (_MOVING if moving else pause(self.poll.polls, most))
+        self.poll.next_poll = now + (_MOVING if moving else pause(self.poll.polls))
 
     def difference(self, state: FileState) -> str:
         """Describe what changed since its recovery was decided; empty if nothing did."""
@@ -157,8 +158,9 @@ class FileRecovery:
         return f"not closed within {format_duration(after)}; {where}{coded}; the NameNode's last answer: {answer}"
 
 
-def pause(number: int, most: timedelta) -> timedelta:
-    return min(_PAUSES[number], most) if number < len(_PAUSES) else most
+def pause(number: int) -> timedelta:
+    """Return the pause after so many tries."""
+    return _PAUSES[min(number, len(_PAUSES) - 1)]
 
 
 def _length(state: FileState) -> int:

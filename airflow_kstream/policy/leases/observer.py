@@ -27,8 +27,6 @@ from airflow_kstream.policy.leases.outcomes import (
 from airflow_kstream.policy.leases.scheduler import WALK_EVERY, RecoveryScheduler
 
 _FIRST_POLL = timedelta(seconds=1)
-# The longest pause between two polls of a file that does not close, or two attempts to read or request one.
-_LONGEST_PAUSE = timedelta(seconds=15)
 # After this many given-up files of one DataNode without a closed one, the rest of its files are left alone.
 _IN_A_ROW = 3
 _REVIEWS_TRIED = 3
@@ -80,7 +78,7 @@ class RecoveryObserver:
         self._unjudged_since = now if self._unjudged_since is None else self._unjudged_since
         if not error.retryable or now - self._unjudged_since >= self._limits.deadline:
             self._scheduler.breaker.stop(f"further files can't be judged: {words(error)}")
-        self._scheduler.judging_due = now + pause(self._unjudged_times, _LONGEST_PAUSE)
+        self._scheduler.judging_due = now + pause(self._unjudged_times)
         self._unjudged_times += 1
 
     def state_read(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
@@ -134,14 +132,14 @@ class RecoveryObserver:
             why = f"recovery was requested, and the answer was: {file.request.last_error}"
             self._end(file, End(Outcome.UNCONFIRMED, why))
         else:
-            file.polls_later(now, _LONGEST_PAUSE)
+            file.polls_later(now)
 
     def state_reviewed(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
         file = self._progress.file(path)
         if file.stage not in (Stage.CLOSED, Stage.EXPIRED):
             return
         if isinstance(answer, KstreamError) and answer.retryable and file.retry.failures < _REVIEWS_TRIED:
-            file.backs_off(now, _LONGEST_PAUSE)
+            file.backs_off(now)
             self._scheduler.to_review(file)
         else:
             self._end_by_review(file, answer)
@@ -189,14 +187,14 @@ class RecoveryObserver:
         if not error.retryable or now - file.retry.first_failed >= self._limits.deadline:
             self._end(file, End(Outcome.NOT_TRIED, f"its state can't be read: {words(error)}"))
             return
-        file.backs_off(now, _LONGEST_PAUSE)
+        file.backs_off(now)
         self._scheduler.was_not_read(now, file)
 
     def _read_again(self, now: timedelta, file: FileRecovery, answer: FileState | KstreamError) -> None:
         if end := when_read_again(file, answer):
             self._end(file, end)
         elif isinstance(answer, KstreamError):
-            file.backs_off(now, _LONGEST_PAUSE)
+            file.backs_off(now)
         elif answer.is_open:
             file.read_at = now
         else:
@@ -208,7 +206,7 @@ class RecoveryObserver:
             self._end(file, end)
         elif isinstance(error, Conflict) or error.retryable:
             self._scheduler.was_refused(now)
-            file.backs_off(now, _LONGEST_PAUSE)
+            file.backs_off(now)
         else:
             outcome = Outcome.UNCONFIRMED if file.request.requests > 1 else Outcome.NOT_TRIED
             self._end(file, End(outcome, file.request.last_error))

@@ -22,6 +22,9 @@ from airflow_kstream.model.leases.open_file import FileHistory
 from airflow_kstream.model.leases.requests import OpenFileCondition, Until
 from airflow_kstream.policy.leases.judgement import judge_file, undecided, worth_probing
 
+# A sensor's report names so many stuck files at most.
+_PATHS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
@@ -164,13 +167,13 @@ def is_met(awaited: OpenFileCondition, survey: Survey) -> bool:
     return len(stuck_files(awaited, survey)) >= awaited.at_least
 
 
-def condition_report(awaited: OpenFileCondition, survey: Survey, paths: int = 20) -> dict[str, Any]:
-    """Return plain data of bounded size: the counts, and the first `paths` of the stuck files."""
+def condition_report(awaited: OpenFileCondition, survey: Survey) -> dict[str, Any]:
+    """Return plain data of bounded size: the counts, and the first stuck files."""
     stuck = stuck_files(awaited, survey)
     return {
         "path": awaited.path,
         "at": survey.at.isoformat(),
         "open": len(survey.findings) + len(survey.unreadable),
         "stuck": len(stuck),
-        "stuck_paths": [finding.path for finding in stuck[:paths]],
+        "stuck_paths": [finding.path for finding in stuck[:_PATHS]],
     }

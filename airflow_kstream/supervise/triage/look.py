@@ -27,7 +27,6 @@ from airflow_kstream.model.logs.container_log import LoggedContainer, aggregated
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.signature import Catalogue
 from airflow_kstream.model.streams.generation_end import NOTHING_KEPT, KeptGeneration
-from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -139,8 +138,6 @@ def triage_application(
     application_id: str,
     catalogue: Catalogue,
     zone: tzinfo | None = None,
-    policy: TriagePolicy | None = None,
-    limits: LogLimits | None = None,
     kept: KeptGeneration = NOTHING_KEPT,
 ) -> Diagnosis:
     """Judge an application by YARN's diagnostics and the logs that can be read of it now.
@@ -151,8 +148,7 @@ def triage_application(
 
     Raises NotFound: when the ResourceManager doesn't know it. Raises Denied, Unavailable: when nothing can be read.
     """
-    limits = limits or LogLimits()
-    app = session.yarn.application(application_id)
+    limits, app = LogLimits(), session.yarn.application(application_id)
     scanned = _Scanned(scanner_of(catalogue))
     if app.alive:
         _scan_live(session, app, scanned, limits)
@@ -162,7 +158,7 @@ def triage_application(
         scanned.add(_DIAGNOSTICS, iter([app.diagnostics.encode()]))
     if not scanned.logs and not kept.stopped:
         raise NotFound("; ".join(scanned.unread) or "it has no logs", tried=f"read the logs of {application_id}")
-    verdict = diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread, runs=app.alive)
+    verdict = diagnose(scanned.logs, catalogue, zone, unread=scanned.unread, runs=app.alive)
     return as_stopped(verdict, kept.stopped) if kept.stopped else verdict
 
 

@@ -31,7 +31,6 @@ from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.log_line import HEAD
 from airflow_kstream.model.logs.signature import Catalogue, Signature, signatures_in
-from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE
 from airflow_kstream.policy.triage.token_history import TOKEN_LINES, token_histories
@@ -57,15 +56,13 @@ def scanner_of(catalogue: Catalogue) -> Scanner:
     return Scanner(patterns_of(catalogue), HEAD, [title.name for title in TITLES])
 
 
-def triage_path(
-    path: Path, catalogue: Catalogue, zone: tzinfo | None = None, policy: TriagePolicy | None = None
-) -> Diagnosis:
+def triage_path(path: Path, catalogue: Catalogue, zone: tzinfo | None = None) -> Diagnosis:
     """Judge the logs in a file, or in all files of a folder. One that can't be read is named in the verdict.
 
     Raises InvalidInput: when there is none that can be read.
     """
     scanned, unread = scanned_logs(path, scanner_of(catalogue))
-    return diagnose(scanned, catalogue, zone, policy or TriagePolicy(), unread)
+    return diagnose(scanned, catalogue, zone, unread=unread)
 
 
 def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[str]]:

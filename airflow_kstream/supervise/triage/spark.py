@@ -31,7 +31,6 @@ from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.model.logs.diagnosis import Diagnosis
 from airflow_kstream.model.logs.log_line import HEAD
 from airflow_kstream.model.logs.signature import Catalogue
-from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -119,7 +118,6 @@ def triage_with_spark(
     run: SparkRun,
     session: ClusterSession | None = None,
     zone: tzinfo | None = None,
-    policy: TriagePolicy | None = None,
 ) -> Diagnosis:
     """Judge the logs in files and folders, given as URIs. `session` is for what lies on HDFS.
 
@@ -130,7 +128,7 @@ def triage_with_spark(
     logs = [ScannedLog(log["name"], [Section.of_plain(each) for each in log["sections"]]) for log in found["logs"]]
     if not logs:
         raise NotFound("; ".join(found["unread"]) or "there are none", tried=f"read the logs in {', '.join(locations)}")
-    return diagnose(logs, catalogue, zone, policy or TriagePolicy(), found["unread"])
+    return diagnose(logs, catalogue, zone, unread=found["unread"])
 
 
 def application_logs(session: ClusterSession, application_id: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:b|i?bytes?|ibibytes?)?", re.IGNORECASE)
 _MIB = {"": 1 / 1024**2, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
 
 
-def flink_needs(cluster: Cluster, spec: FlinkStreamSpec, *, stops_itself: bool) -> Needs:
+def flink_needs(cluster: Cluster, spec: FlinkStreamSpec) -> Needs:
     """Return the needs of the next generation: with fewer slots than its parallelism, no task of it runs."""
     deploy, conf = spec.deploy, {**cluster.flink_conf, **spec.plain_conf}
     queue = deploy.queue or conf.get(QUEUE, "")
@@ -40,7 +40,8 @@ def flink_needs(cluster: Cluster, spec: FlinkStreamSpec, *, stops_itself: bool) 
         files=tuple(
             _on(cluster.default_fs, (spec.application, *deploy.shipped, *on_hdfs(deploy.lib_dirs, cluster.default_fs)))
         ),
-        stops_itself=stops_itself,
+        # The jar in its JobManager obeys the marker.
+        stops_itself=True,
     )
 
 

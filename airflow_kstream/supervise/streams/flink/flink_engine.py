@@ -107,7 +107,7 @@ class FlinkEngine:
         _begins(spec)
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
-        return flink_needs(cluster, _flink(spec), stops_itself=True)
+        return flink_needs(cluster, _flink(spec))
 
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         return resume(session, observation)

@@ -64,9 +64,9 @@ T = TypeVar("T")
 
 @dataclass
 class KnownJob:
-    """Facts that are known of one job. `base` is how often it had restarted inside, and at which checkpoint; `restarts`
-    is how often since, and since which. `failed` are checkpoints that are not asked about again. `read` are the last
-    two answers on what the job had read, `names` those of its counts."""
+    """Facts that are known of one job. `base` is the number of a checkpoint and how often the job had restarted inside
+    until then, `restarts` that of a checkpoint and how often it has since. `failed` are checkpoints that are not asked
+    about again. `read` are the last two answers on what the job had read, `names` are those of its counts."""
 
     used: float = 0.0
     newest: tuple[int, FileStatus] | None = None
@@ -85,7 +85,7 @@ class KnownJob:
 class JobMemory:
     """The memory of one process for the jobs that it looks at, by their applications.
 
-    A triggerer has a thread for each cluster, so nothing here goes through a dict that another may change.
+    A triggerer has a thread for each cluster, so nothing here iterates over a dict that another thread may change.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -248,9 +248,6 @@ class _Look:
     def _known_page(self, name: str) -> Any:
         return self.known.pages.get(name, (None, None))[1]
 
-    def _reading(self, pages: FlinkPages) -> FlinkReading:
-        return pages.reading(self.job, self.known.names)
-
     def _heard(self, reading: FlinkReading | None) -> None:
         self.known.read = self.known.read[1], reading
 
@@ -271,7 +268,8 @@ class _Look:
     def _refusal(self, overview: FlinkOverview | None) -> Refusal:
         """Return why no TaskManager works, as the JobManager's log tells it; nothing if one works.
 
-        Who looks again reads it only of a job that has been without one for a minute: most get one within that.
+        After the first look, the log is read only of a job that has had no TaskManager for a minute: most get one
+        within that.
         """
         known = self.known
         if overview is None or not overview.starves:

@@ -266,12 +266,12 @@ def test_a_job_without_a_driver_names_its_own_process() -> None:
 
 
 def test_a_queue_needs_room_for_all_slots() -> None:
-    needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=5)), stops_itself=True)
+    needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=5)))
     sizes = {name: size.memory for name, size in needs.containers.items()}
     assert sizes == {"JobManager": 1600, "TaskManager 1": 4096, "TaskManager 2": 4096, "TaskManager 3": 4096}
     assert (needs.queue, needs.declared) == ("streams", True)
     assert needs.files == ("hdfs:///apps/orders.jar", "hdfs://simulated/flink/lib", "hdfs:///flink/plugins")
-    usual = flink_needs(with_conf({"jobmanager.memory.process.size": "1 gb"}), FLINK_SPEC, stops_itself=True)
+    usual = flink_needs(with_conf({"jobmanager.memory.process.size": "1 gb"}), FLINK_SPEC)
     assert {name: size.memory for name, size in usual.containers.items()} == {"JobManager": 1024, "TaskManager": None}
     assert (usual.queue, usual.declared) == ("default", False)
 
