@@ -1,6 +1,6 @@
 """Takes fresh delegation tokens into a running Spark application that has no keytab.
 
-Spark itself replaces the tokens of such a job never: HadoopDelegationTokenManager needs a keytab. Its supervisor can
+Spark itself never replaces the tokens of such a job: HadoopDelegationTokenManager needs a keytab. Its supervisor can
 make them outside and push them: it puts a credentials file into the stream's folder, and this receiver in the driver
 hands it to Spark's own distribution message (CoarseGrainedClusterMessages.UpdateDelegationTokens, as Kyuubi does). The
 driver and all executors use them from then on, executors that start later included.

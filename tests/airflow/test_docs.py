@@ -102,9 +102,9 @@ def test_a_declaration_that_is_refused_is_found(text: str, wrong: str) -> None:
 
 
 def test_each_block_of_json_is_json() -> None:
-    for block in BLOCKS:
-        if block.language == "json":
-            json.loads(block.text)
+    written = [json.loads(block.text) for block in BLOCKS if block.language == "json"]
+    assert all(isinstance(value, dict) for value in written)
+    assert written
 
 
 def test_each_setting_that_a_page_names_exists() -> None:

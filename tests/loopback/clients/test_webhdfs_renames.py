@@ -6,6 +6,7 @@ RENAME to FSOperations.FSRename, which knows no options and answers 200 with a b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -43,9 +44,11 @@ def hdfs(server: StrangeServer) -> Iterator[Hdfs]:
     client.close()
 
 
-def test_a_namenode_answers_without_a_word(hdfs: Hdfs) -> None:
+def test_a_namenode_answers_without_a_word(hdfs: Hdfs, server: StrangeServer) -> None:
     hdfs.rename_onto_nothing("/a", "/b")
     hdfs.rename_over("/a", "/b")
+    renames = [request for request in server.requests if "op=RENAME" in request]
+    assert [re.search("renameoptions=([A-Z]+)", request)[1] for request in renames] == ["NONE", "OVERWRITE"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("body", [TRUE_OF_HTTPFS, FALSE_OF_HTTPFS])

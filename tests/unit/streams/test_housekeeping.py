@@ -24,7 +24,7 @@ from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs, session_of
-from tests.unit.streams.orders.test_stream_commands import cluster_file
+from tests.unit.streams.orders.conftest import cluster_file
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
 ID = StreamId(SPEC.name, CLUSTER.state_dir)

@@ -35,7 +35,8 @@ def test_a_realm_is_given_up_after_three_silent_kdc_requests() -> None:
 def test_a_silent_realm_does_not_affect_another_realm() -> None:
     realms = RealmCircuitBreaker()
     silence(realms, 3)
-    ask(realms, "me@OTHER", None)
+    with pytest.raises(CredentialError, match="asked"):
+        ask(realms, "me@OTHER", CredentialError)
 
 
 def test_new_requests_wait_after_a_silence_until_those_in_flight_end() -> None:

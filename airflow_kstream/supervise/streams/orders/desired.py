@@ -1,8 +1,8 @@
 """A stream's desired state as a person gives it, written where every supervisor reads it.
 
 A command uses the stream's own identity or, if that can't log in, the connection's. On a held stream nobody starts,
-restarts or stops anything, so the person answers for its credentials. `what_falls_into_the_freeze` names the streams whose
-credentials may end in a freeze.
+restarts or stops anything, so the person answers for its credentials. `what_falls_into_the_freeze` names the streams
+whose credentials may end in a freeze.
 """
 
 from __future__ import annotations

@@ -215,6 +215,7 @@ def test_a_stop_that_another_supervisor_has_begun_needs_no_marker_of_ours() -> N
     hdfs = AnswersToReplace(SimClock(), said=Conflict)
     hdfs.write(f"{STREAM.folder}/{stop_marker(1)}", "theirs")
     StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)), STREAM, acting=True).ask_to_stop(1, "test")
+    assert hdfs.read(f"{STREAM.folder}/{stop_marker(1)}") == "theirs"
 
 
 @pytest.mark.parametrize("forced", [False, True])

@@ -15,6 +15,7 @@ from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import Deploy
+from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
@@ -23,7 +24,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.streams.look.blocked import needed_by_all
-from airflow_kstream.supervise.streams.orders.desired import claimed_spec, request_restart
+from airflow_kstream.supervise.streams.orders.desired import claimed_spec, request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.ended_lives import BLUE, GREEN, Changing
 from tests.simulated.life import Life
@@ -111,7 +112,10 @@ def test_a_person_can_stop_what_is_not_allowed(tenant: Bounded) -> None:
     tenant.reconcile(greedy(tenant))
     tenant.allow = Allow()
     run = tenant.acting(replace(greedy(tenant), credentials=tenant.spec.credentials))
-    Reconciler(run, tell=tenant.lines.append, may_submit=False).run(Mode.WATCH)
+    set_desired(run, DesiredState.STOPPED, "by hand")
+    report = Reconciler(run, tell=tenant.lines.append, may_submit=False).run(Mode.WATCH)
+    assert report.phase is Phase.STOPPED
+    assert [app.alive for app in tenant.yarn.apps.values()] == [False]
 
 
 def test_no_adopted_job_brings_along_what_is_not_allowed(tenant: Bounded, life: Life) -> None:

@@ -23,7 +23,7 @@ from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.engine import FakeEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, ONE_WEEK
-from tests.unit.streams.orders.test_stream_commands import CommandLine, at_first
+from tests.unit.streams.orders.conftest import CommandLine, at_first
 
 __all__ = ["at_first"]
 
