@@ -159,9 +159,8 @@ def start(
     """Set the desired state to running.
 
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
-    `--now`, it is started from here. The start of a stream that is to run already takes a requested restart back. The
-    first generation of a Flink stream needs a person's word on where it starts, which `--never-submitted` lets come
-    before everything else.
+    `--now`, it is started from here. If the desired state is running already, this takes back a requested restart. The
+    first generation of a Flink stream waits for `--resume` or `--fresh`, together with `--never-submitted`.
     """
     require_one_start(name, resume, fresh=fresh)
     with _known(Client(cluster_name, spark_submit, spark_conn_id), name, never_submitted) as run:
@@ -306,9 +305,9 @@ def _user_of(cluster: Cluster, spec: StreamSpec) -> str:
 def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = "") -> None:
     """Let the next generation start from its checkpoints as they are, though they are not what the last one left.
 
-    A generation is refused if its checkpoint is gone, older than it was, or another query's. This accepts the position
-    that each has now, once, and lets it follow one whose outputs still change. A checkpoint that never was this
-    stream's is taken over instead.
+    A generation is refused if its checkpoint is gone, older than it was, or another query's. This accepts, once, the
+    position that each checkpoint has now, and lets the generation follow one whose outputs still change. A checkpoint
+    that was never this stream's is for `take-over`.
     """
     with _declared(Client(cluster_name), spec_file) as run:
         generation, accepted = accept_checkpoints(run, reason)

@@ -46,7 +46,7 @@ _CONTAINER = re.compile(r"container_(?:e\d+_)?\d+_\d+_\d+_(?P<number>\d{1,9})")
 _STATE, _AT = re.compile(r" Id=\d+ (?P<state>[A-Z_]+)"), "at "
 # Of a vertex, the times that its tasks spend; a source of the older kind has no busy time, and says NaN.
 _SPENT = ("accumulated-busy-time", "accumulated-idle-time", "accumulated-backpressured-time")
-# Of what the operators of a chain count, each with its own name before it: all that grows while records pass.
+# The ends of the names of counts that grow while records pass; each begins with the name of its operator.
 _RECORDS = ("numRecordsIn", "numRecordsOut", "numRecordsSend")
 # Sources whose counts are read, and characters of one question.
 _SOURCES, _PIECE = 8, 2000
@@ -69,11 +69,12 @@ class FlinkPages(ApplicationPages):
         return self.ask(f"look at job {job}", f"/jobs/{job}", _job)
 
     def reading(self, job: str, names: dict[str, tuple[str, ...]]) -> FlinkReading:
-        """Return how many records the job has counted: one page, one more for each vertex that is a source, and one for
-        the names of its counts, which `names` keeps by the vertex.
+        """Return how many records the job has counted.
 
-        A JobManager asks its TaskManagers once somebody wants to know, ten seconds apart at least
-        (metrics.fetcher.update-interval), and answers at once: with what it heard before, at first with nothing.
+        That is one page and, for each vertex that is a source, one more; before, one for the names of its counts, which
+        are kept in `names` by vertex. A question makes the JobManager ask its TaskManagers, every ten seconds at most
+        (metrics.fetcher.update-interval). It doesn't wait for them: it answers with what it heard before, at first with
+        nothing.
         """
         seen = self.job(job)
         counts = {f"{vertex.label}: read": vertex.read for vertex in seen.vertices}
@@ -162,7 +163,7 @@ def _names(body: Any) -> tuple[str, ...]:
 
 
 def _questions(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names in pieces: a JobManager takes no line that is longer than 4096 characters."""
+    """Yield the names in pieces: a JobManager refuses a request line of more than 4096 characters."""
     piece = ""
     for name in map(partial(quote, safe=""), names):
         if piece and len(piece) + len(name) > _PIECE:

@@ -51,7 +51,7 @@ class Control:
         return max(session.yarn.applications(_TAG), key=lambda app: app.id)
 
     def lose_taskmanager(self, session: ClusterSession) -> None:
-        """Kill its TaskManager, if it has one, on a node without its files."""
+        """Kill the TaskManager of a Flink job, so that the next one begins on a node without its files."""
         if self._is_flink:
             lose_taskmanager(self.environment.minicluster.root, self.seen(session).id)
             self.console.say("SIGKILL to its TaskManager, on a node without its files", self.environment.control.name)

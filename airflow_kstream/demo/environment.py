@@ -141,7 +141,7 @@ def brought_up(config: MiniclusterConfig, console: DemoConsole, stack: ExitStack
 
 
 def say_where_they_begin(minicluster: Minicluster, specs: Iterable[StreamSpec]) -> None:
-    """Say of Flink's streams among these that they begin with no state: nobody but a person knows, so it is asked."""
+    """Order Flink's streams among these to begin without a state: none begins before a person has said with which."""
     if asked := [spec for spec in specs if spec.engine is EngineName.FLINK]:
         with ExitStack() as stack:
             session = session_of(minicluster, stack)

@@ -14,7 +14,7 @@ from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
 
-# In which a checkpoint may still become complete that a TaskManager has acknowledged before its end.
+# Within this time, a checkpoint may still be completed that a TaskManager acknowledged before its end.
 _A_MOMENT = timedelta(seconds=3)
 
 
@@ -112,7 +112,7 @@ class History:
 
 @dataclass
 class Loss:
-    """The loss of a stream's TaskManager. `works` is its first checkpoint since, which another one has to have made."""
+    """The loss of a stream's TaskManager. `works` is when it completed the first checkpoint since, None before."""
 
     history: History
     application: str

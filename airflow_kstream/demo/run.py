@@ -93,7 +93,7 @@ class Demo:
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
         """Watch until those that need no restart have outlived their tokens often enough, and no other is mid-restart.
 
-        What a demonstration shows of crashes, it shows of the stream that is restarted.
+        Crashes happen to the stream that is restarted.
         """
         crashes = Crashes(environment.supervisor, self.console) if self.plan.with_crashes else None
         losses: list[Loss] = []
@@ -105,7 +105,7 @@ class Demo:
             now = self._observe_all(session)
             if crashes:
                 crashes.strike(restarted[0], now)
-            # For a minute a JobManager answers no push after it has lost a TaskManager: it loses it after an answer.
+            # A JobManager that lost a TaskManager answers no push for a minute: one is killed right after an answer.
             calm = self.plan.engine is EngineName.SPARK or self._confirmed() > pushes
             if not failed_over and calm and self._all_lived_enough(self._histories, now, 1):
                 failed_over = self._fail_over(environment)
@@ -217,7 +217,7 @@ def drained(observation: Observation, ended: datetime) -> bool:
     """Return True if everything is committed and nothing new was planned for several triggers.
 
     Between two generations a checkpoint is quiet, too: the newest one must have committed. Checkpoints that come by the
-    clock are never quiet: one that is complete so long after the input's end has all of it.
+    clock never stop: one that is completed that long after the end of the input contains all of it.
     """
     moved = observation.last_move
     if moved is None or not verified(observation):

@@ -75,7 +75,7 @@ def defaults(site: Site) -> dict[str, str]:
 def client(site: Site, feature: Feature, conf_dir: Path, settings: Mapping[str, Any], job: Iterable[str]) -> list[str]:
     """Return the command line of Flink's client that submits a job in application mode: its options, jar and words.
 
-    All its settings stand in `conf_dir`, which is made, and is to be its FLINK_CONF_DIR.
+    All its settings are written into `conf_dir`, a new folder, with which it has to run as FLINK_CONF_DIR.
     """
     conf_dir.mkdir(mode=0o700)
     own = {"execution.target": "yarn-application", "yarn.application-attempts": 1}
@@ -126,7 +126,7 @@ def processes(root: Path, application: str, role: str) -> list[psutil.Process]:
 
 
 def empty_the_nodes_cache(root: Path, application: str) -> None:
-    """Make the node like one that never ran the application: take what it has localised for it away.
+    """Make the node like one that never ran the application: take away what was localised for it.
 
     Processes that run keep their files, as on another node: a JobManager reads its keytab again and again.
     """

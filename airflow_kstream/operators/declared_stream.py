@@ -47,7 +47,7 @@ def declared(declaration: Path, text: str) -> dict[str, Any]:
 class DeclaredStreamOperator(UnendingOperator):
     """The base of an operator for one stream: what is to run.
 
-    `engines` are those whose declarations it takes; `implied` is what a mapping says unless it says otherwise.
+    `engines` are those whose declarations it takes; `implied` are fields that a mapping has unless it sets them.
 
     Example::
 

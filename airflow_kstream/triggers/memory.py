@@ -141,7 +141,7 @@ class Memory:
         return examined is None or not examined.is_same(stall) or again_at is None or now >= again_at
 
     def after(self, report: Report) -> Memory:
-        """Return what the trigger is to know after a task's look, which does not make the watcher see the stream."""
+        """Return what the trigger remembers after a look of its task, which does not show that the watcher sees it."""
         lives = report.phase in {Phase.RUNNING, Phase.STARTING}
         known = replace(
             self,

@@ -236,7 +236,7 @@ def _count_of_lines(block: bytes, places: Iterable[int]) -> int:
 
 
 def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> set[int]:
-    """Return where the first lines begin that have these places, `most` of them."""
+    """Return where the lines of these places begin, for the first `most` lines."""
     begins: set[int] = set()
     for at in places:
         if len(begins) >= most:

@@ -155,9 +155,9 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Stillness:
-    """All that stood still, and of it what shows that the batch itself does, and waits for nothing that moves.
+    """The threads that stood still (`hanging`), and those of them that prove that the batch itself hangs (`stuck`).
 
-    `doubt` is what keeps the engine from telling the one from the other, empty if nothing does.
+    `doubt` is why the engine can't tell whether it hangs, empty if it can.
     """
 
     hanging: tuple[Hanging, ...] = ()

@@ -25,7 +25,7 @@ from airflow_kstream.model.streams.flink_conf import BACKOFF
 PREFIX = "security.delegation.token.provider.kstream."
 # How often the jar looks, how often Flink asks it for pushed tokens, and how often it confirms; durations of Flink's.
 LOOK_EVERY, ROUND_EVERY, CONFIRM_EVERY = (f"{PREFIX}{name}-every" for name in ("look", "round", "confirm"))
-# Where it is not set.
+# Where CONFIRM_EVERY is not set.
 DEFAULT_CONFIRM = timedelta(minutes=5)
 # In seconds, and in milliseconds since 1970.
 _A_YEAR, _YEAR_6429 = 365 * 86400, 1 << 47

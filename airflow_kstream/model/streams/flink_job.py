@@ -40,7 +40,7 @@ class FlinkVertex:
     They are None while the JobManager has not heard from each task. A job whose operators are chained into one vertex
     reads and writes 0, whatever passes through it.
 
-    `spent` is how long its tasks have run, in milliseconds: another number once the JobManager has heard of one again.
+    `spent` is how long its tasks have run, in milliseconds: it changes once the JobManager has heard of a task again.
     """
 
     id: str

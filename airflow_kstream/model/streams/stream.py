@@ -263,8 +263,8 @@ class FlinkStreamSpec(StreamSpec):
     `checkpoints` is one folder, below which each generation has one of its own, named by its job's id. `outputs` are
     folders that the job's file sinks write, and nobody else all the time: a part file that stays open there is this
     stream's, and they must be silent before a generation counts as dead that no NodeManager tells of. `conf` are
-    settings of Flink's. `application` is a jar on HDFS or, as a path without a scheme, on the host that submits. A
-    PyFlink job or one of SQL is refused, as is high availability of Flink's own: attempts and recovery are the
+    settings of Flink's. `application` is a jar on HDFS or, as a path without a scheme, on the host that submits.
+    PyFlink and SQL jobs are refused, and so is Flink's own high availability: attempts and recovery are the
     supervisor's.
 
     Example::

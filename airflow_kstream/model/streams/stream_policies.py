@@ -117,9 +117,9 @@ class StopPolicy:
     """The time that each means of ending a generation has, and the waits until an ended one counts as dead.
 
     Its driver's word or its containers' NodeManagers prove its death. If they can't, its checkpoint must be silent for
-    `silence`, or for longer if its batches come less often, up to `longest_silence`, which bounds no checkpoints that
-    come by the clock. `am_expiry` is the cluster's
-    yarn.am.liveness-monitor.expiry-interval-ms: where the driver's node is lost, twice that time must pass as well.
+    `silence`, or for longer if its batches come less often, up to `longest_silence`, which does not bound
+    checkpoints that come by the clock. `am_expiry` is the cluster's yarn.am.liveness-monitor.expiry-interval-ms: where
+    the driver's node is lost, twice that time must pass as well.
 
     Example::
 

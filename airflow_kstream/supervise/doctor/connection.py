@@ -324,7 +324,7 @@ def _nodemanager(session: ClusterSession) -> str | ProbeFinding:
 def _namenode(session: ClusterSession) -> str:
     """Raises Denied: also when WebHDFS took the request without a proof of who asks."""
     opened: tuple[OpenWeb, ...] = ()
-    # Of a pair, one that is away harms no connection; of both, the request below says so.
+    # One NameNode of a pair may be away; if both are, the request below says so.
     with suppress(Unavailable):
         opened = open_namenodes(session)
     if opened:

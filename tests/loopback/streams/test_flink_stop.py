@@ -218,7 +218,7 @@ def test_an_order_that_was_refused_leaves_no_marker_and_is_taken_back(flink: Fli
     port.status = HTTPStatus.NOT_FOUND
     flink.life.request_restart()
     for _ in range(2):
-        with pytest.raises(Conflict, match="`kstream streams start orders` takes an order to stop or restart it back"):
+        with pytest.raises(Conflict, match="`kstream streams start orders` takes back an order to stop or restart it"):
             flink.life.reconcile()
         assert stop_marker(2) not in flink.life.run.folder.names()
     flink.life.set_desired(DesiredState.RUNNING)

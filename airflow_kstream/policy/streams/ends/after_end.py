@@ -132,7 +132,7 @@ def state_refused(spec: StreamSpec, observation: Observation) -> bool:
     if end is None or end.kind is not EndKind.STATE or end.back_to or _cleared(observation, end):
         return False
     declared = fingerprint(spec)
-    # What took the place of a declared spec that failed is followed by itself.
+    # Where a former spec took the place of the declared one, both count as submitted.
     submitted = {claim.spec_fingerprint, claim.instead_of and claim.instead_of.fingerprint} if claim else {declared}
     return declared in submitted
 

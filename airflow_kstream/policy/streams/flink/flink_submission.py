@@ -1,7 +1,7 @@
 """The configuration of one generation of a Flink stream, each line with its reason, and its client's few words.
 
-Nothing goes through the client's command line but the job itself: `-D` after an option that the client does not know
-is not its own configuration any longer, so that it would log in with any ticket that lies there.
+Nothing but the job itself goes through the client's command line. Behind an option that the client does not know, it
+would take `-D` for an argument of the job, and log in with whatever ticket lies there.
 """
 
 from __future__ import annotations

@@ -110,14 +110,14 @@ def _ways_back(claims: Sequence[Claim]) -> Iterator[ResumePoint]:
 
 
 def given_up_before(seen: FlinkCheckpoints, retained: Collection[int], *, others: bool) -> datetime | None:
-    """Return the moment before which a file had to stop growing for the job to have given it up, None if none has been.
+    """Return the moment before which a file must have stopped growing to count as given up; None if no file counts.
 
     A restart inside Flink goes on with the files that its checkpoint names, and forgets all others. So the job must
     have completed two checkpoints since then, and none that is `retained`, by its number, may be older: a start from
     such a one would want the file as it was. `others` is whether older checkpoints or savepoints lie elsewhere.
 
     A file's writer may also be the job itself, which resumed it and has nothing to write, or whose tasks in another
-    region of its graph went on: then the close costs it a restart, and no row, because a checkpoint names the length up
+    region of its graph went on: then closing it costs the job a restart, but no row: a checkpoint names the length up
     to which a file counts.
     """
     resumed = seen.resumed_from

@@ -1,6 +1,6 @@
 """What a Flink job hangs in: the threads of its tasks that stand still in several dumps, and whether it reads records.
 
-A task has one thread, which also draws its part of each checkpoint: one that hangs keeps every checkpoint from being
+A task has one thread, which also takes its part of each checkpoint: one that hangs keeps every checkpoint from being
 complete. A task that waits for input, or for room in the buffers of the next one, stands still as well, and hangs in
 nothing: what does is another task.
 """
@@ -18,12 +18,12 @@ _NAMED = 20
 _TASKS = "org.apache.flink.streaming.runtime.tasks."
 _TASK_THREAD = "org.apache.flink.runtime.taskmanager.Task."
 _COORDINATOR, _LEGACY, _ASYNC = "SourceCoordinator-", "Legacy Source Thread - ", "AsyncOperations-thread-"
-# The pool in which these threads are waits for work.
+# A thread of a pool waits for work.
 _POOL = ("java.util.concurrent.ThreadPoolExecutor.getTask",)
 _MAILBOX, _YIELD = f"{_TASKS}mailbox.TaskMailboxImpl.take", f"{_TASKS}mailbox.MailboxExecutorImpl.yield"
 # Waits for room in the buffers of the next task; restores its state, which may take an hour.
 _RESTS = ("org.apache.flink.runtime.io.network.buffer.LocalBufferPool.", f"{_TASKS}StreamTask.restore")
-# The first of these with any frame tells in which work.
+# The first row that a frame matches tells in which work.
 _WORK: Table = (
     (
         "its part of a checkpoint",
@@ -47,8 +47,10 @@ _NOT_ITS_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "scala.", "org.ap
 
 def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, survives: bool) -> Stillness:
     """Return what stood still in these rounds. Stuck are tasks that wait for no other task, and coordinators of
-    sources; nothing is while it can't be told whether the job reads records, nor of a job whose checkpoints don't
-    survive it: only a savepoint would let another one go on, and a task that hangs draws none.
+    sources.
+
+    Nothing counts as stuck while it can't be told whether the job reads records, or if its checkpoints don't survive
+    it: then only a savepoint would let another job go on, and none is completed while a task hangs.
     """
     found = standing([each.dumps for each in rounds], _work)
     still = tuple(_telling([each for each in found if not _rests(each.thread)]))
@@ -59,10 +61,10 @@ def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, 
 
 
 def moved(before: FlinkReading | None, now: FlinkReading | None) -> bool | None:
-    """Return whether the job counted records between two readings.
+    """Return whether the job counted records between two readings, None if that can't be told.
 
-    None: that can't be told. A task that waits for a slot counts none whatever hangs, and a JobManager that has heard
-    nothing since of its tasks tells the same numbers again.
+    A task that waits for a slot counts none, whatever hangs. A JobManager that has heard nothing of its tasks since
+    repeats its numbers.
     """
     if before is None or now is None or not (before.runs and now.runs) or not (before.counts and now.counts):
         return None
@@ -118,7 +120,7 @@ def _rests(thread: Thread) -> bool:
     if any(frame.startswith((*_POOL, *_RESTS)) for frame in thread.frames):
         return True
     waits = any(frame.startswith(_MAILBOX) for frame in thread.frames)
-    # An operator that yields waits for what it has asked somebody for.
+    # An operator that yields waits for an answer that it has requested.
     return waits and not any(frame.startswith(_YIELD) for frame in thread.frames)
 
 

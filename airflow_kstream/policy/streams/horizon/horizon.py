@@ -80,8 +80,8 @@ def horizon(policy: RestartPolicy, credentials: Credentials, now: datetime) -> H
 
 
 def replacement_of(policy: RestartPolicy, credentials: Credentials, now: datetime) -> Replacement | None:
-    """Return until when a worker that the job loses can be replaced: until its token of the launch ends, or what a
-    keeper confirms in its place, which has no end for as long as the keeper goes on."""
+    """Return until when a lost worker can be replaced: until the launch's tokens end, or those that a keeper confirms
+    in their place, which have no end while the keeper goes on."""
     claim, workers = credentials.claim, credentials.look.workers
     if workers is None:
         return None

@@ -52,7 +52,8 @@ def overlong_by_clock(
 ) -> Overlong | None:
     """Return what takes longer than it may: the next checkpoint, or the first of this generation.
 
-    So does one before which the job restarts again and again: an outage that is over leaves its restarts behind.
+    A checkpoint before which the job restarts again and again counts at any age. Each completed checkpoint
+    begins the count of restarts at zero, so those of an outage that is over don't count.
     """
     loops = clock.restarts >= LOOP
     if not advanced:

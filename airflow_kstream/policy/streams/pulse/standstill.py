@@ -12,7 +12,7 @@ Table = Sequence[tuple[str, tuple[str, ...]]]
 _INNERMOST = 8
 
 SLEEPS = "sleeps"
-# The first of these with one among the innermost frames tells how a thread waits.
+# The first row that one of the innermost frames matches tells how a thread waits.
 _HOW: Table = (
     (
         "connects",
@@ -27,8 +27,8 @@ _HOW: Table = (
     ("waits for another thread", ("java.lang.Object.wait", "jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park")),
 )
 _COMPUTES = "computes"
-# Of the servers that a job may wait for, the first with any frame tells whose answer it lacks: one that speaks by means
-# of another comes before it.
+# Servers that a job may wait for: the first row that a frame matches tells whose answer it lacks. A server that is
+# reached by way of another one stands before it.
 SERVERS: Table = (
     ("a DataNode that writes", ("org.apache.hadoop.hdfs.DFSOutputStream.", "org.apache.hadoop.hdfs.DataStreamer.")),
     (
@@ -49,9 +49,9 @@ SERVERS: Table = (
 def standing(
     dumps: Sequence[Sequence[ThreadDump]], work: Callable[[Sequence[ThreadDump]], Iterable[Hanging]]
 ) -> tuple[Hanging, ...]:
-    """Return the `work` that stood still in all of them, each taken seconds after the one before.
+    """Return the `work` that stood still in all rounds of dumps, each taken seconds after the one before.
 
-    Empty for fewer than two dumps: one shows no stillness.
+    Empty for fewer than two rounds: one shows no stillness.
     """
     if len(dumps) < 2:
         return ()
@@ -74,5 +74,5 @@ def how_of(thread: Thread) -> str:
 
 
 def first_of(table: Table, frames: Sequence[str]) -> str:
-    """Return the first words of the table with any frame, empty if it has none for them."""
+    """Return the words of the first row that one of the frames matches, empty if none does."""
     return next((words for words, beginnings in table if any(frame.startswith(beginnings) for frame in frames)), "")

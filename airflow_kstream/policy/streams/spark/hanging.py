@@ -23,7 +23,7 @@ _SQL, _STREAMING = "org.apache.spark.sql.execution.", "org.apache.spark.sql.exec
 # ProcessingTimeExecutor waits so for its next batch.
 _OF_A_TRIGGER = ("org.apache.spark.util.SystemClock.", "org.apache.spark.util.Clock.")
 _OF_A_JOB = ("org.apache.spark.scheduler.DAGScheduler.",)
-# Beside servers. The first of these with any frame tells whose answer it lacks.
+# The first row that a frame matches tells whose answer a thread lacks: a server's, or that of the job's own parts.
 _WHOSE: Table = (
     ("a Spark job", _OF_A_JOB),
     *SERVERS,
@@ -31,7 +31,7 @@ _WHOSE: Table = (
     ("its Python worker", ("org.apache.spark.api.python.", f"{_SQL}python.")),
     ("the driver's Python", ("py4j.",)),
 )
-# The first of these with any frame tells in which work.
+# The first row that a frame matches tells in which work.
 _WORK: Table = (
     ("the checkpoint of an RDD", ("org.apache.spark.rdd.ReliableCheckpointRDD",)),
     ("the state of the query", (f"{_STREAMING}state.",)),

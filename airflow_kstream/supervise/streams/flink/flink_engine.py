@@ -136,7 +136,7 @@ class FlinkEngine:
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
         stream, conf = StreamId(spec.name, session.cluster.state_dir), _conf(session.cluster, spec)
-        # What an adopted job's JobManager said of its code, before what is declared of it.
+        # What an adopted job's JobManager said wins over the declaration: the job's own code may set it.
         conf |= newest.claim.adoption.settings if newest.claim else {}
         points = (flink_progress(session, path, newest, stream, conf) for path in spec.checkpoints)
         return tuple(_with_savepoint(session, point, newest, stream) for point in points)

@@ -21,7 +21,7 @@ _TASK_MANAGERS = 20
 
 
 def flink_processes(session: ClusterSession, app: Application) -> tuple[Process, ...]:
-    """Return what the JobManager and YARN tell; nothing if they don't."""
+    """Return the JobManager and the TaskManagers that it lists, with their containers; nothing if it doesn't answer."""
     try:
         with closing(_pages(session, app, _LIST)) as pages:
             found = pages.taskmanagers()
@@ -49,7 +49,7 @@ class FlinkExaminer:
             if not self._rounds:
                 (self._job, *_) = pages.jobs() or ("",)
                 self._survives = pages.checkpointing(self._job).survives
-            # That it is asked makes the JobManager ask its TaskManagers, who answer while the threads are dumped.
+            # This makes the JobManager ask its TaskManagers, which answer while the threads are dumped.
             pages.job(self._job)
             for id, process in _asked(_jobmanager(self._app), pages.taskmanagers()):
                 try:

@@ -252,7 +252,7 @@ class _Look:
         self.known.read = self.known.read[1], reading
 
     def _restarts(self, number: int, seen: FlinkCheckpoints | None) -> int:
-        """Return how often it restarted since this checkpoint: as it was known, while the JobManager doesn't answer."""
+        """Return how often it restarted since this checkpoint, as last known while the JobManager is silent."""
         known = self.known
         if seen is None:
             return known.restarts[1] if known.restarts and known.restarts[0] == number else 0

@@ -57,13 +57,13 @@ class FlinkStop:
             raise self._left("the claim does not tell the job")
         survives = self._survives(claim, job)
         if self.step.hung and survives:
-            # A task that hangs draws no savepoint either: the marker would only be waited for.
+            # While a task hangs, no savepoint is completed either: waiting for the marker would be in vain.
             return None
         why: list[str] = []
         for means in (self._by_marker, self._by_port):
             if not self.may_go_on():
                 if not survives:
-                    # Who called asks again, and would kill it if that has changed.
+                    # The caller asks `may_go_on` again, and would kill it if the freeze has ended meanwhile.
                     raise self._left("; ".join((*why, "the cluster is frozen")))
                 return None
             try:
@@ -77,16 +77,18 @@ class FlinkStop:
         return None
 
     def _take_back(self) -> None:
-        """Remove the marker of a stop that nothing in the job will obey any longer: a person may want it to go on, and
-        the next try is another one to the jar, which makes one savepoint for each marker."""
+        """Remove the marker of a stop that nothing in the job will obey any longer: a person may want the job to go on.
+
+        The jar makes one savepoint for each marker, so the next try needs a new one.
+        """
         number, names = self.step.generation, self._folder.names()
         if started_marker(number) not in names or self._answer() is StopState.FAILED:
             self._folder.forget([resume_file(number), stop_marker(number)])
 
     def _left(self, why: str) -> Conflict:
         return Conflict(
-            f"its checkpoints end with it, or nobody tells that they don't, and no savepoint was made: {why}. It is "
-            f"left running, and `kstream streams start {self.spec.name}` takes an order to stop or restart it back",
+            f"its checkpoints may be deleted at its end, and no savepoint was made: {why}. It is left running; "
+            f"`kstream streams start {self.spec.name}` takes back an order to stop or restart it",
             tried=f"stop {self.step.application}",
         )
 
@@ -166,8 +168,8 @@ class FlinkStop:
         return ended
 
     def _tls(self) -> Tls | None:
-        """Return how the JobManager's port is spoken to, None if in clear. Raises Conflict: when it lets nobody in who
-        has no certificate."""
+        """Return how the JobManager's port is spoken to, None if in clear. Raises Conflict: when it wants a
+        client's certificate."""
         conf = {**self.session.cluster.flink_conf, **self._ran_with.plain_conf}
         if not self._claim.submitted_by_us:
             # What its own submission said is nowhere else.

@@ -100,9 +100,9 @@ def read_point(session: ClusterSession, path: str) -> ResumePoint:
 def close(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> None:
     """Keep a job, if anything of it still lives, from completing another state, and its sinks from committing.
 
-    Each checkpoint makes a folder of its own, and so does the savepoint of a stop, for whose folders the job makes one
-    first: that is made here if it is not there. Those that the job had made before, and that are not complete, are
-    closed after that: what is complete by then is complete for good.
+    Each checkpoint makes a folder of its own. So does the savepoint of a stop, in a folder that the job makes first; if
+    that is not there, it is made here. Then the folders that the job has already made are closed unless they are
+    complete: what is complete by then is complete for good.
     """
     checkpoints, savepoints = checkpoints_folder(spec, job), savepoints_folder(spec, job)
     with suppress(Denied):
@@ -114,7 +114,7 @@ def close(hdfs: Hdfs, spec: FlinkStreamSpec, job: str) -> None:
     made = _checkpoints(hdfs, checkpoints).values()
     for path in (*(f"{checkpoints}/{name}" for name in made), *_folders(hdfs, savepoints)):
         if METADATA not in hdfs.names(path):
-            # Of what is not ours in a folder that is, our job could write nothing either.
+            # Into what is somebody else's in our folder, our job could write nothing either.
             with suppress(NotFound, Denied):
                 hdfs.change_mode(path, _CLOSED)
 

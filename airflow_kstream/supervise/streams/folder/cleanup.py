@@ -68,7 +68,7 @@ def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) 
 
 
 def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Generator[str, None, Denied | None]:
-    """Delete folders, and return the last refusal to: those of one user stop no cleanup after another's."""
+    """Yield the folders that are deleted, and return the last refusal: it keeps no other folder from being deleted."""
     dead = {cleaned_marker(app.id): (number, app) for number, app in observation.applications if not app.alive}
     fresh = {marker: one for marker, one in dead.items() if marker not in observation.files}
     refused, cleaned = None, list[str]()
@@ -91,7 +91,7 @@ def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Genera
             yield from run.engine.remove_superseded(run.session, run.spec, _claims(run, observation))
         except Denied as error:
             return error
-    # An application counts as cleaned up after once its end has brought all that: what failed is tried again.
+    # Only now is an application marked as cleaned up after: what failed above is tried again.
     for marker in cleaned:
         run.folder.mark(marker)
     return refused

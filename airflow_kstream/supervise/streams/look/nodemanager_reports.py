@@ -32,7 +32,7 @@ from airflow_kstream.supervise.streams.folder.run import StreamRun
 # nested stack traces, 28 kB in stdout and 60 kB in stderr, and the address that did not answer stands in the first.
 _SIZE, _SECONDS = 100_000, 10.0
 
-# In the silence that is needed, after the one at its begin: a NameNode walks the whole tree for each.
+# Looks within the silence that is needed, after the one at its begin: each makes a NameNode walk the whole tree.
 _LOOKS_AT_OUTPUTS = 4
 # In these states YARN hears from a node, or has not missed it yet.
 _RUNNING = {"RUNNING", "UNHEALTHY", "DECOMMISSIONING", "NEW"}
