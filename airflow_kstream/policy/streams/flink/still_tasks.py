@@ -1,8 +1,8 @@
 """What a Flink job hangs in: the threads of its tasks that stand still in several dumps, and whether it reads records.
 
 A task has one thread, which also takes its part of each checkpoint: one that hangs keeps every checkpoint from being
-complete. A task that waits for input, or for room in the buffers of the next one, stands still as well, and hangs in
-nothing: what does is another task.
+complete. A task that waits for input, or for room in the buffers of the next one, stands still without hanging: the
+cause is another task.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ def overlong_by_clock(
 ) -> Overlong | None:
     """Return what takes longer than it may: the next checkpoint, or the first of this generation.
 
-    A checkpoint before which the job restarts again and again counts at any age. Each completed checkpoint
-    begins the count of restarts at zero, so those of an outage that is over don't count.
+    A checkpoint before which the job restarts again and again counts at any age. Restarts count from the newest
+    completed checkpoint on, so those of an outage that is over don't.
     """
     loops = clock.restarts >= LOOP
     if not advanced:
@@ -68,8 +68,8 @@ def may_hang(clock: Clockwork, *, read_twice: bool) -> bool:
     """Return whether an overdue checkpoint may be a hang, which a restart ends.
 
     It is none while no process works, while the job restarts itself, or while it reads records: then it is backed up.
-    Where that can't be told, as of a job with a single vertex, it counts as one that reads for who looks again; who
-    looks once goes by the word of a watcher that `read_twice`.
+    Where that can't be told, as for a job with a single vertex, a watcher that has `read_twice` takes it for one that
+    reads. Who looks once can't tell it of any job, and goes by the watcher's word.
     """
     reads = clock.moves is not False if read_twice else bool(clock.moves)
     return not reads and clock.workers != 0 and clock.restarts < LOOP
