@@ -56,7 +56,7 @@ def outcome_of(main: Callable[[], object]) -> BaseException | None:
         ("GET", "http://nn1:9870/webhdfs/v1/tmp?op=GETQUOTAUSAGE"),
         ("GET", "http://nn1:9870/webhdfs/v1/tmp?op=LISTSTATUS_BATCH&startafter=x"),
         ("POST", "http://nn1:9870/webhdfs/v1/tmp?op=LISTSTATUS_BATCH"),
-        ("GET", "http://rm1:8088/ws/v1/cluster/metrics"),
+        ("GET", "http://rm1:8088/ws/v1/cluster/statistics"),
         ("DELETE", "http://rm1:8088/ws/v1/cluster/apps"),
         ("GET", "http://rm3:8088/ws/v1/cluster/info"),
     ],
