@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from airflow_kstream.minicluster.bringup import begin
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.tools import java_home
 from airflow_kstream.model.errors import MiniclusterError
+from tests.pages import ROOT
 
 
 def test_each_declaration_is_one_that_a_folder_may_hold(tmp_path: Path) -> None:
@@ -24,6 +27,18 @@ def test_each_declaration_is_one_that_a_folder_may_hold(tmp_path: Path) -> None:
     assert [spec.name for spec in streams] == ["events-keytab", "events-pushed"]
     for spec in (*streams, *playground.streams(minicluster)):
         assert spec.checked() == spec
+
+
+def test_the_page_of_flink_names_what_its_stream_of_the_playground_has(tmp_path: Path) -> None:
+    plan = MiniclusterConfig(tmp_path / "minicluster", frozenset({Feature.HA, Feature.FLINK}))
+    visits = playground.streams(Minicluster(begin(plan)))[-1]
+    named = re.findall(r'dfs -ls -R "([^"]+)"', (ROOT / "docs/streams/flink.md").read_text())
+    assert [name.replace("$(whoami)", getpass.getuser()) for name in named] == [str(Path(visits.checkpoints[0]).parent)]
+    of_one_s_own = (ROOT / "docs/start/playground.md").read_text()
+    assert [name in of_one_s_own for name in (f"{visits.name}.yaml", "deploy.lib_dirs", "deploy.main_class")] == [
+        True
+    ] * 3
+    assert visits.to_mapping()["deploy"].keys() >= {"lib_dirs", "main_class"}
 
 
 def test_the_control_can_be_submitted_from_the_same_folder_twice(tmp_path: Path) -> None:
