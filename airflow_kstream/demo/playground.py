@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -151,6 +151,7 @@ def start_playground(
     for component in home.components():
         supervisor.start(component)
     leave_a_file_open(minicluster, stack)
+    _let_supervisor_recover(minicluster, specs)
     home.wait_until_healthy(supervisor, timeout=300)
     say_where_they_begin(minicluster, specs)
     _unpause(home, minicluster, specs)
@@ -173,6 +174,23 @@ def _declare(folders: Mapping[str, Path], specs: tuple[StreamSpec, ...]) -> None
         file = folders[kind] / f"{rest}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(declaration))
+
+
+def _let_supervisor_recover(minicluster: Minicluster, specs: Iterable[StreamSpec]) -> None:
+    for words in rights_to_recover(specs):
+        done = minicluster.hdfs("dfs", *words, as_=STREAMER)
+        if done.returncode:
+            raise MiniclusterError(done.stderr.strip()[-500:], tried=f"hdfs dfs {' '.join(words)}")
+
+
+def rights_to_recover(specs: Iterable[StreamSpec]) -> Iterator[tuple[str, ...]]:
+    """Yield the words of `hdfs dfs` that let the supervisor write, and so recover, part files that are still to come.
+
+    A job of Flink's creates them with mode 644.
+    """
+    for folder in [folder for spec in specs for folder, _ in spec.part_files]:
+        yield "-mkdir", "-p", folder
+        yield "-setfacl", "-m", f"default:user:{SUPERVISOR}:rwx", folder
 
 
 def _home(minicluster: Minicluster, root: Path, folders: Mapping[str, Path]) -> AirflowHome:

@@ -41,6 +41,17 @@ def test_the_page_of_flink_names_what_its_stream_of_the_playground_has(tmp_path:
     assert visits.to_mapping()["deploy"].keys() >= {"lib_dirs", "main_class"}
 
 
+def test_the_supervisor_may_recover_part_files_by_the_command_that_the_page_names(tmp_path: Path) -> None:
+    plan = MiniclusterConfig(tmp_path / "minicluster", frozenset({Feature.HA, Feature.FLINK}))
+    streams = playground.streams(Minicluster(begin(plan)))
+    rows = f"/user/{getpass.getuser()}/playground/visits/rows"
+    made, given = playground.rights_to_recover(streams)
+    assert made == ("-mkdir", "-p", rows), "the files inherit what their folder has when they are created"
+    page = (ROOT / "docs/stuck-files.md").read_text()
+    [named] = re.findall(r"`hdfs dfs (-setfacl .*)`", page)
+    assert given == tuple(named.replace("NAME", "supervisor").replace("FOLDER", rows).split())
+
+
 def test_the_control_can_be_submitted_from_the_same_folder_twice(tmp_path: Path) -> None:
     minicluster = Minicluster(begin(MiniclusterConfig(tmp_path / "minicluster", frozenset({Feature.FLINK}))))
     for _ in range(2):
