@@ -34,6 +34,7 @@ _OF_A_CHECKOUT = {
 }
 _FAILED, _WRONG_INPUT, _INTERRUPTED = 1, 2, 130
 _CLUSTER = "--cluster"
+_TOO_MANY = "unexpected extra argument"
 # ClickException, which Typer has as its own or as Click's, depending on its version.
 _WRONG_USAGE: Any = typer.BadParameter.__mro__[2]
 
@@ -183,7 +184,15 @@ def _refuse_usage(error: Any) -> int:
     """Print a word that is wrong as any other error, and how the command is used."""
     # Without a command, its help is printed already. Typer has this class as its own or as Click's.
     if type(error).__name__ != "NoArgsIsHelpError":
-        complain(error.format_message().rstrip("."))
-        if context := getattr(error, "ctx", None):
+        context, said = getattr(error, "ctx", None), error.format_message().rstrip(".")
+        complain(f"{said}{_taken(context)}" if context and _TOO_MANY in said else said)
+        if context:
             note(f"{' '.join(context.get_usage().split())}; {context.command_path} --help tells more")
     return _WRONG_INPUT
+
+
+def _taken(context: Any) -> str:
+    """Return how many words the command takes, and what each is."""
+    arguments = [each for each in context.command.params if each.param_type_name == "argument"]
+    taken = [f"one {each.metavar}{'' if each.required else ' or none'} ({each.help.rstrip('.')})" for each in arguments]
+    return f": {context.command_path} takes {' and '.join(taken)}" if taken else ""

@@ -15,7 +15,9 @@ from airflow_kstream.model.leases.requests import Backend, LimitsName, RecoveryR
 
 _said = partial(help_of, RecoveryRequest)
 _REPEATABLE = " Repeatable."
-Folder = Annotated[str, typer.Argument(metavar="PATH", help="An absolute HDFS folder or file.")]
+Folder = Annotated[
+    str, typer.Argument(metavar="PATH", help="An absolute HDFS folder or file; of a folder all below it.")
+]
 Folders = Annotated[list[str], typer.Argument(metavar="PATH", help="Absolute HDFS folders or files.")]
 Below = Annotated[
     list[str] | None,

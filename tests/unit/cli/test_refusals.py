@@ -42,6 +42,16 @@ CASES = (
     Case(f"streams status CLUSTER a {BELL}", WRONG, r"\x07"),
     Case(f"streams status CLUSTER a {C1}", WRONG, r"\x9b31m"),
     Case(f"streams status CLUSTER a {BYTES}", WRONG, "unexpected extra argument"),
+    Case(
+        "streams status CLUSTER a b",
+        WRONG,
+        "(b): kstream streams status takes one NAME or none (The stream's name; all",
+    ),
+    Case(
+        "leases list CLUSTER /a /b",
+        WRONG,
+        "(/b): kstream leases list takes one PATH (An absolute HDFS folder or file; of",
+    ),
     Case(f"tickets list --{ESC}", WRONG, r"--\x1b[2J"),
     Case("tickets list --jsom", WRONG, "--json"),
     Case(f"streams stop CLUSTER {ESC}", WRONG, "allowed is 1 to 50 of a-z"),
