@@ -94,7 +94,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
         file = root / "streams" / connection / f"{stream}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(declaration))
-    ours = {"streams_folder": str(root / "streams"), "docs_url": "https://docs.example.com"}
+    shutil.copy(STUBS / "kstream_leases.py", root / "dags")
+    (root / "leases").mkdir()
+    (root / "leases/east.yaml").write_text(json.dumps({"paths": ["/data/landing"], "min_age": "90s"}))
+    folders = {f"{kind}_folder": str(root / kind) for kind in ("streams", "leases")}
+    ours = {**folders, "docs_url": "https://docs.example.com"}
     settings = {"core": {"auth_manager": FAB}, "kstream": ours}
     home = AirflowHome(root / "home", root / "dags", overrides=settings)
     home.prepare()
@@ -328,3 +332,17 @@ def test_a_job_for_which_nothing_works_says_so_and_since_when(window: Visit) -> 
 def test_a_path_below_the_page_names_a_stream_or_nothing(window: Visit, path: str, words: str) -> None:
     window.page.goto(f"{window.url}/plugin/kstream/{path}")
     expect(window.page.locator(".ks")).to_contain_text(words)
+
+
+def test_files_that_nobody_can_judge_are_not_called_well(window: Visit) -> None:
+    window.open("/plugin/kstream?view=files")
+    state = window.page.locator(".ks-state").first
+    expect(state).to_contain_text("1 can't be judged")
+    expect(state).not_to_contain_text("none stuck")
+
+
+def test_the_form_of_a_recovery_begins_with_the_age_that_is_declared(window: Visit) -> None:
+    window.open("/plugin/kstream?view=files")
+    window.page.get_by_role("button", name="Recover …").first.click()
+    expect(window.page.get_by_role("dialog").get_by_label("Only if it was opened")).to_have_value("1m30s")
+    window.page.keyboard.press("Escape")

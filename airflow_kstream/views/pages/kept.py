@@ -8,6 +8,7 @@ files' page is what is open for write on each cluster, what was concluded of it,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -118,17 +119,35 @@ def _path(row: Mapping[str, Any], within: Sequence[Mapping[str, Any]]) -> dict[s
     done = [*_recoveries(row), *(each for other in newer for each in _recoveries(other))]
     files = {**_files(row), **{path: file for other in newer for path, file in _files(other).items()}}
     settled = {str(each["path"]) for each in done if each["outcome"] in _SETTLED}
+    left = [file for path, file in files.items() if path not in settled]
     return {
         **{name: row.get(name) for name in ("path", "at", "run", "dag")},
         "by": row.get("by") or "",
         "dry_run": bool(row.get("dry_run")),
         "counts": report.get("counts") or {},
         "closed": len(settled & files.keys()),
+        "unjudged": _unjudged(report, left),
         "stopped": report.get("stopped") or "",
-        "files": sorted((file for path, file in files.items() if path not in settled), key=_place),
+        "files": sorted(left, key=_place),
         "recoveries": done,
         "runs": sorted((run for each in (row, *within) for run in _runs(each)), key=lambda run: str(run.get("at"))),
     }
+
+
+def _unjudged(report: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how many open files nobody can call stuck or not, and the most frequent reason."""
+    unreadable = report.get("unreadable") or {}
+    unknown = [file for file in files if file["condition"] == FileCondition.UNKNOWN.value]
+    whys = Counter([*(str(file["advice"] or file["why"]) for file in unknown), *map(str, unreadable.values())])
+    counts = report.get("counts") or {}
+    # Of many, the report has not all: rows of unknown files that were not kept, and unreadable ones.
+    hidden = (counts.get("conditions") or {}).get(FileCondition.UNKNOWN.value, 0) - _unknown_rows(report)
+    number = len(unknown) + max(0, hidden) + max(len(unreadable), counts.get("unreadable") or 0)
+    return {"count": number, "why": whys.most_common(1)[0][0] if whys else ""}
+
+
+def _unknown_rows(report: Mapping[str, Any]) -> int:
+    return sum(each.get("condition") == FileCondition.UNKNOWN.value for each in _mappings(report.get("findings")))
 
 
 def _place(file: Mapping[str, Any]) -> tuple[bool, str]:

@@ -88,7 +88,8 @@ def many(number: int) -> list[Stored]:
 
 
 def found_files() -> dict[str, Any]:
-    """Return what runs over a path kept: a stuck file, one that its living holder forgot, and one that grows."""
+    """Return what runs over a path kept: a stuck file, one that its living holder forgot, one that the principal may
+    not probe, and one that grows."""
     files = {
         "part-00007.avro.tmp": ("holder dead", "its lease was not renewed for 4m 10s", "recovered"),
         "part-00009.avro.tmp": (
@@ -96,6 +97,7 @@ def found_files() -> dict[str, Any]:
             "unchanged for 3h 5m in 12 checks while its lease is renewed",
             "left alone: nobody approved it",
         ),
+        "part-00011.avro.tmp": ("unknown", "could not determine whether its holder is alive: denied", "left alone"),
         "part-00012.avro.tmp": ("growing", "it changed between two scans", "left alone"),
     }
     findings = [
@@ -120,8 +122,8 @@ def found_files() -> dict[str, Any]:
     report = {
         "findings": findings,
         "plan": plan,
-        "counts": {"open": 3, "left_alone": 1},
-        "summary": "3 open files; 1 closed; 1 stuck and left alone",
+        "counts": {"open": 4, "left_alone": 1},
+        "summary": "4 open files; 1 closed; 1 stuck and left alone",
         "recoveries": [{**recovery, "bytes_lost": 0, "seconds": 2.4}],
     }
     kept: object = None

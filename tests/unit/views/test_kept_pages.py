@@ -42,6 +42,21 @@ def test_a_file_that_a_person_recovered_is_stuck_no_longer_in_its_folder() -> No
     assert [told["run"] for told in path["runs"]] == ["run-1", "run-2"]
 
 
+def test_files_that_nobody_can_judge_are_counted_with_the_most_frequent_reason() -> None:
+    denied = {**finding("/data/a", "unknown"), "advice": "run as its owner"}
+    counts = {"counts": {"conditions": {"unknown": 4, "growing": 1}, "unreadable": 2}, "unreadable": {"/data/x": "no"}}
+    unknown = [denied, {**denied, "path": "/data/c"}, finding("/data/d", "unknown")]
+    folder = files_after(None, report(*unknown, finding("/data/e", "growing"), **counts), run(1))
+    [path] = files_page([folder])
+    assert path["unjudged"] == {"count": 6, "why": "run as its owner"}, "one row is not kept"
+    closed = {"path": "/data/c", "outcome": "closed", "bytes_lost": 0}
+    by_hand = files_after(None, report(recoveries=[closed]), {**run(2), "path": "/data/c", "at": f"{NOW.isoformat()}1"})
+    [path] = files_page([folder, by_hand])
+    assert path["unjudged"]["count"] == 5
+    [path] = files_page([files_after(None, report(finding("/data/a", "growing")), run(1))])
+    assert path["unjudged"] == {"count": 0, "why": ""}
+
+
 def test_an_open_file_that_was_closed_since_is_counted_as_closed() -> None:
     closed = {"path": "/data/b", "outcome": "closed", "bytes_lost": 0}
     found = report(finding("/data/a", "growing"), finding("/data/b", "holder dead"), recoveries=[closed])

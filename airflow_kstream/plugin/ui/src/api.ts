@@ -118,6 +118,13 @@ export async function readRun(dag: string, id: string): Promise<Run> {
   return (await airflow(run(dag, id))) as Run;
 }
 
+/** The text that a DAG's form begins with in this field: what is declared. Empty if it has none. */
+export async function declaredText(dag: string, field: string): Promise<string> {
+  const { params } = (await airflow(`dags/${encodeURIComponent(dag)}/details`)) as { params?: Record<string, { value?: unknown }> | null };
+  const value = params?.[field]?.value;
+  return typeof value === "string" ? value : "";
+}
+
 export function runPage(dag: string, id: string): string {
   return url(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(id)}`);
 }

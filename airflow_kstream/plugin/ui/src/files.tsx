@@ -1,5 +1,5 @@
 import { RunDialog } from "./actions";
-import { page, runPage, useAnswer, useNow } from "./api";
+import { declaredText, page, runPage, useAnswer, useNow } from "./api";
 import { AnswerPage, Badge, Empty, Ticked, type Tone } from "./parts";
 import type { Files, FilesPath, Form, OpenFile, Recovery } from "./stored";
 import { ago, bytes, count, duration, moment, sentence } from "./words";
@@ -81,12 +81,18 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
         </small>
       </div>
       <div className="ks-state">
-        <Badge tone={stuck ? "bad" : "good"}>{stuck ? `${stuck} stuck` : "none stuck"}</Badge>
+        {(stuck > 0 || path.unjudged.count === 0) && <Badge tone={stuck ? "bad" : "good"}>{stuck ? `${stuck} stuck` : "none stuck"}</Badge>}
+        {path.unjudged.count > 0 && <Badge tone="warn">{`${path.unjudged.count} can't be judged`}</Badge>}
         <span className="ks-muted">
           {count(path.counts.open ?? path.files.length + path.closed, "open file")} found
           {path.closed > 0 && `, ${path.closed} closed since`}
         </span>
       </div>
+      {path.unjudged.why && (
+        <p className="ks-late">
+          <Ticked text={sentence(path.unjudged.why)} />
+        </p>
+      )}
       {path.stopped && <p className="ks-late">It stopped early: {path.stopped}</p>}
       {path.files.length > 0 && (
         <table className="ks-plain ks-stack">
@@ -221,12 +227,14 @@ function Recoveries({ recoveries }: { recoveries: Recovery[] }) {
 function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; close: (changed: boolean) => void }) {
   const [approve, setApprove] = React.useState(false);
   const [dry, setDry] = React.useState(false);
-  const [age, setAge] = React.useState("10m");
+  const [age, setAge] = React.useState("");
+  // As the declaration says, also for a run that comes before the answer.
+  React.useEffect(() => void declaredText(form.dag, "min_age").then((declared) => setAge((typed) => typed || declared), () => undefined), []);
   const alive = file.condition !== "holder dead";
-  const aged = /^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age);
+  const aged = age === "" || /^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age);
   const approved = dry || approve || file.condition !== LEAKED;
   const lacks = !aged ? "An age is written like 90s, 15m or 6h." : approved ? "" : "Its holder lives: tick that it is closed although it does, or a dry run.";
-  const conf = () => ({ paths: [file.path], patterns: [], min_age: age, approve: approve ? [file.path] : [], dry_run: dry });
+  const conf = () => ({ paths: [file.path], patterns: [], ...(age && { min_age: age }), approve: approve ? [file.path] : [], dry_run: dry });
   return (
     <RunDialog
       title="Recover this file?"
@@ -255,8 +263,8 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
     >
       <label className="ks-field">
         Only if it was opened at least this long ago
-        <input type="text" value={age} required onChange={(event) => setAge(event.target.value)} />
-        <small>A younger file is left alone. Written like 90s, 15m, 6h.</small>
+        <input type="text" value={age} onChange={(event) => setAge(event.target.value)} />
+        <small>A younger file is left alone. Written like 90s, 15m, 6h; left empty, it is the age that is declared.</small>
       </label>
       {alive && (
         <label className="ks-check">

@@ -226,6 +226,8 @@ export interface FilesPath {
   dry_run: boolean;
   /** Of the files found, those that are closed by now. */
   closed: number;
+  /** Open files of which nobody can say whether they are stuck, and the most frequent reason. */
+  unjudged: { count: number; why: string };
   counts: { open?: number; left_alone?: number; failed?: number; bytes_lost?: number };
   stopped: string;
   files: OpenFile[];
