@@ -65,6 +65,8 @@ def defaults(site: Site) -> dict[str, str]:
         "taskmanager.memory.managed.size": "32m",
         "taskmanager.memory.network.min": "32m",
         "taskmanager.memory.network.max": "32m",
+        # A JobManager that is killed leaves its folder there.
+        "web.tmpdir": str(site.folders.root / "tmp"),
         # Tokens live for minutes here.
         BACKOFF: "20 s",
         # Of the containers' logs on NodeManagers, too.
