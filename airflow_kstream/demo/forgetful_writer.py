@@ -27,6 +27,7 @@ async def main(url: str, path: str) -> None:
     await asyncio.to_thread(sys.stdin.read)
 
 
-# A terminal's Ctrl-C reaches this program, too; its starter ends it.
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    # A terminal's Ctrl-C reaches this program, too; its starter ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(main(*sys.argv[1:]))

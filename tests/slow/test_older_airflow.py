@@ -31,6 +31,8 @@ DECLARATIONS = {
     "tickets/prod": {"folder": "/var/cache/tickets"},
     "tokens/prod": {"users": ["etl"]},
 }
+# Of the extras of a site, whose modules are in the wheel as well.
+OF_THE_MINICLUSTER = ("kafka-python", "hdfs-native")
 # Prints what fails to import and to parse, the DAGs, and what becomes of an error without hope and of one with it.
 PROGRAM = """
 import importlib, json, pkgutil, sys
@@ -80,7 +82,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = environment / "bin/python"
     pip = [str(python), "-m", "pip", "-q", "install"]
     subprocess.run(
-        [*pip, "apache-airflow==3.2.*", "apache-airflow-providers-apache-spark", "kafka-python", *others], check=True
+        [*pip, "apache-airflow==3.2.*", "apache-airflow-providers-apache-spark", *OF_THE_MINICLUSTER, *others],
+        check=True,
     )
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
     return python
