@@ -291,7 +291,7 @@ def test_two_stands_side_by_side_share_nothing(minicluster: Minicluster, bare: M
     until(lambda: all(daemon.serves for each in (minicluster, bare) for daemon in each.status()))
     listing = [sys.executable, "-c", LISTING, bare.default_fs]
     own = subprocess.run(listing, env=bare.client_env("streamer"), capture_output=True, text=True)
-    assert own.stdout.strip() == "/kstream,/tmp,/user", own.stderr
+    assert own.stdout.strip() == "/data,/kstream,/tmp,/user", own.stderr
     foreign = bare.client_env("streamer") | {"KRB5CCNAME": minicluster.client_env("streamer")["KRB5CCNAME"]}
     assert subprocess.run(listing, env=foreign, capture_output=True).returncode != 0
 
