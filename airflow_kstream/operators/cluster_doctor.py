@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics, settings
-from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import KstreamError, Unavailable
@@ -66,10 +65,7 @@ class ClusterDoctorOperator(TellingOperator):
         only_new: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
-        self.cluster_conn_id = cluster_conn_id
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
         self.accepted = accepted
         self.only_new = only_new
 

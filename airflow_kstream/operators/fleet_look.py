@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics, settings
-from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links import PageLink
 from airflow_kstream.model.errors import KstreamError, Unavailable
@@ -79,10 +78,7 @@ class FleetLookOperator(TellingOperator):
     page = {"show": ""}  # noqa: RUF012  read by the link
 
     def __init__(self, *, cluster_conn_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.cluster_conn_id = cluster_conn_id
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
 
     def execute(self, context: Context) -> list[dict[str, str]]:
         """Look, and return what somebody has to do. Raises Unavailable: when most streams can't be seen."""

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_kstream import metrics
-from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links import PageLink
 from airflow_kstream.model.leases.lease import Recovery
@@ -86,10 +85,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         within: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
-        self.cluster_conn_id = cluster_conn_id
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
         self.path = path
         self.request = request
         # Not `dry_run`: that is a method of every operator.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from airflow_kstream.assets import asset_uri
+from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.model.airflow_options import NotifyPolicy
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.streams.event import EventKind, Trouble
@@ -26,23 +26,24 @@ class TellingOperator(KstreamOperator):
     Example::
 
         class UnwatchedOperator(TellingOperator):
-            cluster_conn_id = "prod"
-
             def execute(self, context):
                 trouble = Trouble(EventKind.UNWATCHED, "no task waits for it", "orders")
                 self.tell([trouble], {EventKind.UNWATCHED}, "unwatched")
 
-        UnwatchedOperator(task_id="tell", notify={"notifier": "airflow.providers.smtp.notifications.smtp.SmtpNotifier"})
+        notify = {"notifier": "airflow.providers.smtp.notifications.smtp.SmtpNotifier"}
+        UnwatchedOperator(task_id="tell", cluster_conn_id="prod", notify=notify)
 
+    :param cluster_conn_id: the `kstream` connection. There is no default.
     :param notify: `{notifier: CLASS, kwargs: {...}}` of these events; by default the notifier of `[kstream] notifier`.
         What Airflow calls when the task itself fails is `on_failure_callback`, as for any operator.
     :raises InvalidInput: when `notify` is wrong.
     """
 
-    cluster_conn_id: str
-
-    def __init__(self, *, notify: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, cluster_conn_id: str, notify: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        # What pages show is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
+        self.cluster_conn_id = cluster_conn_id
         self.notify = read(NotifyPolicy, notify or {})
 
     def tell(

@@ -10,7 +10,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream import metrics
-from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.links import PageLink
@@ -89,10 +88,7 @@ class KerberosTicketRenewOperator(TellingOperator):
         force: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
-        self.cluster_conn_id = cluster_conn_id
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
         self.principal = principal
         self.keytab = keytab
         self.cache = cache
@@ -210,10 +206,7 @@ class KeytabCheckOperator(TellingOperator):
     def __init__(
         self, *, cluster_conn_id: str, principal: str | None = None, keytab: str | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
-        self.cluster_conn_id = cluster_conn_id
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
         self.principal = principal
         self.keytab = keytab
 

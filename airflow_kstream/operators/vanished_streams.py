@@ -14,7 +14,7 @@ from airflow.sdk import Variable
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream import metrics, settings
-from airflow_kstream.assets import asset_uri, cluster_inlets
+from airflow_kstream.assets import asset_uri
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.connection import AirflowSecrets, read_connection, spark_defaults_of
 from airflow_kstream.model.errors import KstreamError
@@ -170,13 +170,10 @@ class VanishedStreamsOperator(TellingOperator):
         dag_of: Callable[[str, str], str] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(cluster_conn_id=cluster_conn_id, **kwargs)
         self.prefix = prefix
         self.dag_of = dag_of
         self.declared = sorted(declared)
-        self.cluster_conn_id = cluster_conn_id
-        # What pages show is kept with it, for as long as a DAG names it.
-        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.conn_id = conn_id
 
     def execute(self, context: Context) -> list[str]:

@@ -100,8 +100,8 @@ def foretold(report: DoctorReport) -> Mapping[str, tuple[str, ...]]:
 def cluster_facts(
     session: ClusterSession, subjects: Subjects = Subjects(), client: str = "", *, tries_keys: bool = True
 ) -> ClusterFacts:
-    """Return all facts; with `tries_keys` off, none that needs another login at the KDC, or a JVM, and none of how the
-    state_dir is set up.
+    """Return all facts; with `tries_keys` off, none that needs another login at the KDC, a NodeManager's answer, or a
+    JVM, and none of how the state_dir is set up.
 
     Raises NotFound: when there is no such stream or application.
     """
@@ -109,7 +109,7 @@ def cluster_facts(
     servers = server_facts(session)
     here = try_ask("a Spark client on this host", lambda: spark_client(cluster, client, starts=tries_keys))
     population = _population(session, subjects)
-    streams = try_ask("the streams", lambda: _streams(session, population, here, now))
+    streams = try_ask("the streams", lambda: _streams(session, population, here, now, asks_nodes=tries_keys))
     users = _keytab_users(session, population) if tries_keys else ()
     checks = try_ask("the keytabs", lambda: tuple(check_keytabs(cluster, known=users))) if tries_keys else _UNTRIED
     inventory = servers.inventory
@@ -200,13 +200,18 @@ def _in_session(session: ClusterSession, stream: RegisteredStream) -> Registered
 
 
 def _streams(
-    session: ClusterSession, population: _Population, client: SparkClient | NotChecked, now: datetime
+    session: ClusterSession,
+    population: _Population,
+    client: SparkClient | NotChecked,
+    now: datetime,
+    *,
+    asks_nodes: bool,
 ) -> tuple[StreamFacts, ...]:
     drivers = driver_facts(session, _running(population))
     listed = known(population.listed)
 
     def examined(own: ClusterSession, streams: Sequence[RegisteredStream]) -> list[StreamFacts]:
-        examiner = StreamExaminer(own, client, listed, drivers, now)
+        examiner = StreamExaminer(own, client, listed, drivers, now, asks_nodes)
         return [examiner.facts(_in_session(own, stream)) for stream in streams]
 
     if population.alone:

@@ -56,10 +56,17 @@ from airflow_kstream.supervise.streams.look.watched_claim import completed
 _WITHIN = 5.0
 _CONF, _SURVIVES = "the configuration of its JobManager", "whether its checkpoints survive it"
 _READABLE = "whether its JobManager's log can be read"
+_UNREAD = NotChecked(_READABLE, "a look asks no NodeManager: `kstream doctor` does")
 
 
-def flink_conf_of(session: ClusterSession, stream: StreamId, claim: Claim, app: Application | None) -> StreamConf:
-    """Return what the stream's job runs with. Nothing raises: each fact may be missing by itself."""
+def flink_conf_of(
+    session: ClusterSession, stream: StreamId, claim: Claim, app: Application | None, *, asks_nodes: bool
+) -> StreamConf:
+    """Return what the stream's job runs with. Nothing raises: each fact may be missing by itself.
+
+    Without `asks_nodes` no NodeManager is asked whether it shows the logs: that is a login to each, and one that hangs
+    holds up the other streams.
+    """
     if app is None:
         nobody = NotChecked(_CONF, "none runs")
         return StreamConf(conf=nobody, engine=EngineName.FLINK, survives=nobody, readable=nobody)
@@ -76,7 +83,7 @@ def flink_conf_of(session: ClusterSession, stream: StreamId, claim: Claim, app: 
         conf_from=f"the JobManager of {app.id}",
         engine=EngineName.FLINK,
         survives=survives,
-        readable=try_ask(_READABLE, lambda: _may_read_logs(session, app)),
+        readable=try_ask(_READABLE, lambda: _may_read_logs(session, app)) if asks_nodes else _UNREAD,
     )
 
 
@@ -140,13 +147,15 @@ _USUAL = 0.9
 
 @dataclass
 class StreamExaminer:
-    """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application."""
+    """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application, `asks_nodes`
+    whether NodeManagers may be."""
 
     session: ClusterSession
     client: SparkClient | NotChecked
     listed: Sequence[Application]
     drivers: Mapping[str, DriverFacts | NotChecked]
     now: datetime
+    asks_nodes: bool = True
     staging: StagingFolders = field(init=False)
 
     def __post_init__(self) -> None:
@@ -232,7 +241,7 @@ class StreamExaminer:
 
     def _job(self, stream: StreamId, spec: StreamSpec, claim: Claim, app: Application | None) -> StreamConf:
         if spec.engine is EngineName.FLINK:
-            return flink_conf_of(self.session, stream, claim, app)
+            return flink_conf_of(self.session, stream, claim, app, asks_nodes=self.asks_nodes)
         driver = self.drivers.get(app.id, _NO_DRIVER) if app else _NO_DRIVER
         return StreamConf(
             conf=self._conf(spec, claim, driver),

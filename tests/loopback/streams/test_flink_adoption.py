@@ -28,6 +28,7 @@ from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimYarn
 from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
+from tests.simulated.yarn_logs import ID, NOT_ALLOWED, page
 
 RECORDED = json.loads((Path(__file__).parents[1] / "clients/flink_answers.json").read_text())
 JOB = "00000000000000000000000000000abc"
@@ -302,7 +303,7 @@ def test_the_doctor_reads_what_a_jobmanager_shows_of_its_configuration(adopter: 
     adopter.changes(SETTINGS, lambda body: body["externalization"].update(delete_on_cancellation=True))
     claim = adopt(adopter.run, adopter.application)
     app = adopter.life.yarn.apps[adopter.application]
-    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app)
+    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
     assert (shown.conf, shown.survives) == ({"s3.secret-key": "******"}, False)
     assert shown.conf_from == f"the JobManager of {adopter.application}"
 
@@ -311,6 +312,29 @@ def test_the_doctor_concludes_nothing_of_a_jobmanager_that_does_not_answer(adopt
     claim = adopt(adopter.run, adopter.application)
     adopter.server.script.clear()
     for app in (adopter.life.yarn.apps[adopter.application], None):
-        shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app)
+        shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
         assert isinstance(shown.conf, NotChecked)
         assert isinstance(shown.survives, NotChecked)
+        assert isinstance(shown.readable, NotChecked)
+
+
+@pytest.mark.parametrize(("answer", "readable"), [(page("jobmanager.log", b"x"), True), (NOT_ALLOWED, False)])
+def test_the_doctor_asks_a_nodemanager_whether_it_shows_the_log(
+    adopter: Adopter, answer: Answer, readable: bool
+) -> None:
+    claim = adopt(adopter.run, adopter.application)
+    link = f"{adopter.server.address}/node/containerlogs/{ID}/bob"
+    app = replace(adopter.life.yarn.apps[adopter.application], logs_url=link)
+    adopter.server.script[f"/ws/v1/node/containers/{ID}/logs/jobmanager.log"] = answer
+    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
+    assert shown.readable is readable
+
+
+def test_a_look_asks_no_nodemanager(adopter: Adopter) -> None:
+    """It comes often, and one that hangs would hold up what is foretold of all other streams."""
+    claim = adopt(adopter.run, adopter.application)
+    link = f"{adopter.server.address}/node/containerlogs/{ID}/bob"
+    app = replace(adopter.life.yarn.apps[adopter.application], logs_url=link)
+    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=False)
+    assert isinstance(shown.readable, NotChecked)
+    assert [request for request in adopter.server.requests if "/node/" in request] == []
