@@ -29,6 +29,7 @@ from airflow_kstream.demo.flink_job import build_job, javac, job_jar
 from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, SupervisorEvent
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.minicluster.jars import are_cached
 from airflow_kstream.minicluster.processes import Launch
 from airflow_kstream.model.errors import MiniclusterError
@@ -62,8 +63,10 @@ class Environment:
 def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Environment:
     """Start all parts; `stack` stops them in any case."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    former = require_own_folder(plan.root)
     minicluster = _minicluster(plan, console, stack)
-    forget_former_run(plan.root)
+    if former:
+        forget_former_run(plan.root)
     clients = minicluster.client_env(SUPERVISOR)
     os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
@@ -115,11 +118,25 @@ def _minicluster(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Mi
     return minicluster
 
 
+def require_own_folder(root: Path) -> bool:
+    """Return whether a demonstration ran in this folder before.
+
+    Raises MiniclusterError: when none did, and its folders' names are taken: an Airflow of somebody's is at home there.
+    """
+    former = Folders(root / "minicluster").record.exists()
+    taken = [name for name in ("airflow", "streams", CONTROL_CONF) if (root / name).exists()]
+    if taken and not former:
+        why = f"{root} has a folder {taken[0]} that no demonstration made; name an empty one with --root"
+        raise MiniclusterError(why, tried="start the demonstration")
+    return former
+
+
 def forget_former_run(root: Path) -> None:
     """Remove what a demonstration left that ran in this folder before: its cluster is gone, with all that Airflow knew
     of it. DAGs that are unpaused already would start their streams in another order."""
     for folder in ("airflow", f"streams/{CONNECTION}", CONTROL_CONF):
-        shutil.rmtree(root / folder, ignore_errors=True)
+        if (root / folder).exists():
+            shutil.rmtree(root / folder)
 
 
 def brought_up(config: MiniclusterConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:

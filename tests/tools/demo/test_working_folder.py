@@ -15,7 +15,7 @@ from rich.console import Console
 
 from airflow_kstream.demo.cli import working_folder
 from airflow_kstream.demo.console import DemoConsole
-from airflow_kstream.demo.environment import brought_up
+from airflow_kstream.demo.environment import brought_up, require_own_folder
 from airflow_kstream.minicluster import MiniclusterConfig
 from airflow_kstream.minicluster.bringup import begin
 from airflow_kstream.model.errors import MiniclusterError
@@ -63,6 +63,16 @@ def test_a_second_one_in_its_folder_leaves_the_first_ones_cluster_alone(console:
         assert daemon.poll() is None
         daemon.communicate()
     assert site.folders.record.is_file()
+
+
+def test_an_airflow_of_somebodys_in_the_folder_is_not_the_demonstrations_to_remove(tmp_path: Path) -> None:
+    """A home folder is closed to others, too, and has Airflow's own `airflow` in it."""
+    (tmp_path / "airflow").mkdir()
+    (tmp_path / "airflow/airflow.db").touch()
+    with pytest.raises(MiniclusterError, match="has a folder airflow that no demonstration made; name an empty one"):
+        require_own_folder(tmp_path)
+    begin(MiniclusterConfig(tmp_path / "minicluster", frozenset()))
+    assert require_own_folder(tmp_path)
 
 
 def test_a_chosen_folder_is_closed_and_one_with_other_things_is_refused(tmp_path: Path, console: DemoConsole) -> None:
