@@ -71,6 +71,7 @@ class FakeEngine:
     yarn: SimYarn
     obstacle: str = ""
     ignores_stops: bool = False
+    needs_nodes: bool = False
     calls: list[str] = field(default_factory=list)
     files: tuple[str, ...] = ()
     at_preflight: Callable[[], object] = lambda: None
@@ -115,6 +116,7 @@ class FakeEngine:
             {"job": Size(1024)},
             files=self.files,
             stops_itself=not self.ignores_stops,
+            nodes=self.needs_nodes,
         )
 
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:

@@ -71,7 +71,8 @@ class Needs:
 
     `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
     does nothing, by name. `labelled` is whether one of them asks for nodes with a label. `files` are the URIs that the
-    cluster reads. `stops_itself` is whether it obeys the stop marker, without which only YARN can end it.
+    cluster reads. `stops_itself` is whether it obeys the stop marker, without which only YARN can end it. `nodes` is
+    whether its client fails at once on a cluster without nodes, instead of waiting there for one.
     """
 
     queue: str
@@ -80,6 +81,7 @@ class Needs:
     labelled: bool = False
     files: tuple[str, ...] = ()
     stops_itself: bool = True
+    nodes: bool = False
 
 
 def _children(queue: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -69,9 +69,13 @@ def test_a_job_whose_node_stays_away_is_followed_after_twice_the_expiry_of_an_am
         process.pause()
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
     supervisor = stream.truthful()
-    await_that(lambda: "no node of YARN's runs" in supervisor.said, "its successor waits for a node", 300)
+
+    def claimed() -> bool:
+        return stream.look().generation > before
+
+    await_that(lambda: claimed() or "no node of YARN's runs" in supervisor.said, "its successor waits for a node", 300)
     stream.minicluster.start("nodemanager")
-    await_that(lambda: stream.look().generation > before, "its successor is claimed")
+    await_that(claimed, "its successor is claimed")
     seen = stream.look()
     lost = stream.application(before).finished
     assert seen.claim is not None

@@ -40,8 +40,8 @@ def flink_needs(cluster: Cluster, spec: FlinkStreamSpec) -> Needs:
         files=tuple(
             _on(cluster.default_fs, (spec.application, *deploy.shipped, *on_hdfs(deploy.lib_dirs, cluster.default_fs)))
         ),
-        # The jar in its JobManager obeys the marker.
-        stops_itself=True,
+        # YarnClusterDescriptor: "exceeds the maximum number of virtual cores 0 available in the Yarn Cluster".
+        nodes=True,
     )
 
 

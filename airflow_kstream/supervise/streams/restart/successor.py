@@ -37,15 +37,16 @@ def require_successors_needs(run: StreamRun) -> None:
 
 
 def require_nodes(run: StreamRun) -> None:
-    """Check that YARN has nodes, which it may lack for a while after the start of a whole cluster.
-
-    Some clients wait for a node; others fail at once (YarnClusterDescriptor: "exceeds the maximum number of virtual
-    cores 0"), and each try would cost a generation.
+    """Check that YARN has nodes, which it may lack for a while after the start of a whole cluster, where the engine's
+    client fails at once without: each try would cost a generation. What waits there for a node is let do so, because an
+    autoscaler may add the first one for it alone.
 
     What can't be asked does not count. Raises Unavailable: when none runs.
     """
     yarn = run.session.yarn
     try:
+        if not run.engine.needs(run.cluster, run.spec).nodes:
+            return
         nodes, server = yarn.running_nodes(), yarn.active()
     except KstreamError:
         return

@@ -476,6 +476,7 @@ def test_a_cluster_whose_nodes_are_not_back_yet_costs_no_generation(life: Life) 
 
     life.begin()
     end(life)
+    life.engine.needs_nodes = True
     ended, life.yarn.nodes, life.yarn.at_request = life.clock.now(), 0, back_later
     told: list[str] = []
     assert Reconciler(life.run, told.append).run().generation == 2
@@ -491,5 +492,10 @@ def test_nodes_that_nobody_counts_hold_nothing_up(life: Life, error: type[Kstrea
 
     life.begin()
     end(life)
-    life.yarn.at_request = silent
+    life.engine.needs_nodes, life.yarn.nodes, life.yarn.at_request = True, 0, silent
     assert life.begin().generation == 2
+
+
+def test_what_waits_for_a_node_is_submitted_before_an_autoscaler_adds_one(life: Life) -> None:
+    life.yarn.nodes = 0
+    assert life.begin().generation == 1
