@@ -26,7 +26,7 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.http import REFUSALS, http_errors, kerberos_session
 from airflow_kstream.clients.waiting import limit_all_answers, until
 from airflow_kstream.model.clusters.cluster import Cluster, Tls
-from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, LogsClosed, NotFound, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.logs.container_log import FRAME, LoggedContainer, LogTail, aggregated_tails, tail_on_page
 from airflow_kstream.model.secrets import without_secrets
@@ -74,10 +74,10 @@ class LogPages:
     def _shown(self, tried: str, answer: requests.Response, page: bytes, name: str) -> LogTail:
         context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
         if answer.status_code != 200:
-            refused = _NOT_ALLOWED in page
-            kind = REFUSALS.get(answer.status_code, Denied if refused else Unavailable)
-            why = ": the application's own view ACL doesn't name this user" if refused else ""
-            raise kind(f"it answered {answer.status_code}{why}", **context)
+            if _NOT_ALLOWED in page:
+                raise LogsClosed("the application's own view ACL doesn't name the user who logs in", **context)
+            kind = REFUSALS.get(answer.status_code, Unavailable)
+            raise kind(f"it answered {answer.status_code}", **context)
         try:
             tail = tail_on_page(page, name)
         except InvalidInput as error:

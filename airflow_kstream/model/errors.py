@@ -4,6 +4,7 @@ KstreamError
 ├── InvalidInput            a spec, connection, path or option is wrong; refused before anything was touched
 ├── Unavailable             a server did not answer, or answered in a way that proves nothing; retrying may help
 ├── Denied                  the server answered and refused this principal; retrying will not help
+│   └── LogsClosed          an application's own view ACL doesn't name it
 ├── NotFound                the server answered that it does not have it
 ├── Conflict                somebody else holds what we want (a claim, a lease, a checkpoint)
 │   └── TooEarly            it would do harm now, and none from a later moment on
@@ -78,6 +79,10 @@ class Unavailable(KstreamError):
 
 class Denied(KstreamError):
     """A refusal: the principal lacks a right, or was not authenticated."""
+
+
+class LogsClosed(Denied):
+    """A refusal by an application's own view ACL: it doesn't name who asks for the logs."""
 
 
 class NotFound(KstreamError):

@@ -82,13 +82,13 @@ def lost_checkpoints(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDr
 
 
 def unread_logs(_: ClusterFacts, stream: StreamFacts) -> Iterator[FindingDraft]:
-    """Find jobs whose logs are closed to the supervisor: in the JobManager's stands why no TaskManager comes."""
+    """Find jobs whose logs are closed to the supervisor: the JobManager's tells why no TaskManager comes."""
     if stream.runs and not known(stream.job.readable):
         yield draft_on(
             stream,
             Severity.WARNING,
-            "the connection's principal may not read its logs: why it has no TaskManagers is not known then, and "
-            "nothing restarts it for a dead token",
+            "the connection's principal may not read its logs, which alone tell why a TaskManager can't start: nothing "
+            "restarts it for a dead token",
             f"{_VIEWERS}: the principal's short name, at its next start; or yarn.admin.acl",
             f"its NodeManager refused; {_VIEWERS} is {stream.setting(_VIEWERS) or 'not set'} ({stream.job.conf_from})",
             "nobody learns why it has no TaskManagers",

@@ -56,6 +56,10 @@ _PATIENCE = 10.0
 log = logging.getLogger(__name__)
 
 
+class _NoStream(NotFound):
+    """The lack of the subject itself, and not of something that it needs."""
+
+
 @dataclass(frozen=True)
 class Subjects:
     """The subjects beside the cluster itself: all streams, the one of a name, or an application that is none."""
@@ -83,8 +87,8 @@ def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[st
     try:
         with at_most(_PATIENCE):
             return foretold(examine(cluster_facts(session, Subjects(stream), tries_keys=False)))
-    except NotFound:
-        # Nothing of this stream was claimed yet.
+    except _NoStream:
+        # Nothing of it was claimed yet.
         return {}
     except Exception:
         log.warning("What will go wrong could not be examined", exc_info=True)
@@ -178,7 +182,7 @@ def _population(session: ClusterSession, subjects: Subjects) -> _Population:
         its = () if isinstance(streams, NotChecked) else tuple(one for one in streams if _runs_as(one, app))
         return _Population(its, (app,), None if its else app)
     if subjects.stream and streams == ():
-        raise NotFound(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
+        raise _NoStream(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
     return _Population(streams, try_ask("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
 
 

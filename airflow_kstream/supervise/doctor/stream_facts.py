@@ -29,7 +29,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
     StreamCredentials,
     StreamFacts,
 )
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound
+from airflow_kstream.model.errors import KstreamError, LogsClosed, NotFound
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.contract import pushes
@@ -93,7 +93,7 @@ def _may_read_logs(session: ClusterSession, app: Application) -> bool:
         raise NotFound(f"YARN links to no log of {app.id}")
     try:
         ContainerLogs(session.cluster, session.identity).live_tails(container, ("jobmanager.log",), 1, _WITHIN)
-    except Denied:
+    except LogsClosed:
         return False
     return True
 
@@ -147,8 +147,10 @@ _USUAL = 0.9
 
 @dataclass
 class StreamExaminer:
-    """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application, `asks_nodes`
-    whether NodeManagers may be."""
+    """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application.
+
+    `asks_nodes` is whether it speaks to NodeManagers.
+    """
 
     session: ClusterSession
     client: SparkClient | NotChecked

@@ -141,7 +141,7 @@ def test_where_the_nodemanager_refuses_us_the_aggregated_log_is_awaited() -> Non
     """A gateway may not view its proxy user's logs there, but HDFS knows doAs."""
     with logs({OUT: NOT_ALLOWED}) as yarn:
         yarn.files[f"{BUCKET}/127.0.0.1_45454.tmp"] = b""
-        with pytest.raises(Denied, match="it answered 500: the application's own view ACL"):
+        with pytest.raises(Denied, match="the application's own view ACL doesn't name the user who logs in"):
             yarn.tails("stdout", seconds=1.0)
         yarn.aggregate_after(requests=12)
         assert yarn.tails("stdout") == {"stdout": "Traceback of 1\nValueError: café\n"}

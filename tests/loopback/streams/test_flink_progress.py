@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,8 +20,6 @@ from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.flink_job import flink_job_id
 from airflow_kstream.model.streams.generation import Adoption, Claim, Position, StreamId
-from airflow_kstream.model.streams.generation_end import EndKind
-from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_progress import JobMemory, flink_progress
 from airflow_kstream.supervise.streams.folder.engine import Newest
@@ -56,8 +54,8 @@ def file(at: datetime, length: int = 1) -> dict[str, Any]:
     }
 
 
-def folders(*names: str) -> Answer:
-    return page([{"pathSuffix": name, **file(NOW), "type": "DIRECTORY"} for name in names])
+def folders(written: Mapping[str, datetime]) -> Answer:
+    return page([{"pathSuffix": name, **file(at), "type": "DIRECTORY"} for name, at in written.items()])
 
 
 class Flink:
@@ -80,10 +78,10 @@ class Flink:
     def page(self, path: str, body: Any) -> None:
         self.proxy.script[f"/proxy/{self.app.id}{path}"] = said(body)
 
-    def has(self, **checkpoints: datetime | None) -> None:
-        """Let the folder have these checkpoints; None for one that is under way."""
-        names = [name.replace("_", "-") for name in checkpoints]
-        self.namenode.script[f"{FOLDER}?op=LISTSTATUS_BATCH"] = folders("shared", "taskowned", *names)
+    def has(self, written: datetime = NOW, **checkpoints: datetime | None) -> None:
+        """Let the folder have these checkpoints; None for one without an end, to which its tasks have `written`."""
+        names = {name.replace("_", "-"): at or written for name, at in checkpoints.items()}
+        self.namenode.script[f"{FOLDER}?op=LISTSTATUS_BATCH"] = folders({"shared": NOW, "taskowned": NOW, **names})
         for name, at in checkpoints.items():
             path = f"{FOLDER}/{name.replace('_', '-')}/_metadata?op=GETFILESTATUS"
             self.namenode.script[path] = said({"FileStatus": file(at)}) if at else missing(path)
@@ -158,14 +156,21 @@ def test_a_checkpoint_under_way_costs_one_call_more(flink: Flink) -> None:
 
 def test_what_failed_checkpoints_left_is_asked_about_once(flink: Flink) -> None:
     """A job leaves thousands, or somebody makes them: the other streams of the cluster wait for each look."""
-    left = dict.fromkeys(f"chk_{number}" for number in range(11, 61))
-    flink.has(chk_10=NOW - MINUTE / 4, **left)
+    left, then = dict.fromkeys(f"chk_{number}" for number in range(11, 61)), NOW - 61 * MINUTE
+    flink.has(then, chk_10=NOW - MINUTE / 4, **left)
     assert flink.look().position.commit == 10
     assert flink.cost == (2 + 50, 0)
     assert flink.look().position.commit == 10
     assert flink.cost == (1 + 10, 0)
-    flink.has(chk_10=NOW - MINUTE / 4, **left, chk_61=NOW, chk_62=None)
+    flink.has(then, chk_10=NOW - MINUTE / 4, **left, chk_61=NOW, chk_62=None)
     assert (flink.look().position.commit, flink.cost) == (61, (3, 0))
+
+
+def test_however_many_checkpoints_are_under_way_each_counts_once_it_is_complete(flink: Flink) -> None:
+    flink.has(NOW, chk_10=NOW, **dict.fromkeys(f"chk_{number}" for number in range(11, 61)))
+    assert flink.look().position.commit == 10
+    flink.has(NOW, chk_10=NOW, chk_11=NOW, **dict.fromkeys(f"chk_{number}" for number in range(12, 61)))
+    assert flink.look().position.commit == 11
 
 
 def test_an_empty_metadata_is_none(flink: Flink) -> None:
@@ -359,14 +364,13 @@ def test_a_log_that_can_not_be_read_is_no_error(flink: Flink) -> None:
 
 
 def test_a_log_that_may_not_be_read_is_named_as_the_place_of_the_reason(flink: Flink) -> None:
-    """And no dead token is read into it, for which its task would restart it."""
     flink.has(chk_10=NOW - 5 * MINUTE)
     flink.page("/overview", RECORDED["/overview while no TaskManager is there"])
     flink.proxy.script[LOG] = NOT_ALLOWED
-    words = clock(flink.look()).refusal
-    assert "which can't be read" in words
-    assert "the application's own view ACL doesn't name this user" in words
-    assert end_of(words).kind is EndKind.UNKNOWN
+    seen = clock(flink.look())
+    assert "can't be read: " in seen.trouble
+    assert "the application's own view ACL doesn't name the user who logs in" in seen.trouble
+    assert seen.refusal == "", "no word of YARN's"
 
 
 def test_a_generation_of_ours_has_the_id_that_was_known_before_it_ran(flink: Flink) -> None:

@@ -46,10 +46,14 @@ _LAST_ERROR = 400
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no TaskManager works: YARN's words on the last one that ended, or `waits` for a container of YARN's."""
+    """Why no TaskManager works: YARN's words on the last one that ended, or `waits` for a container of YARN's.
+
+    `unread` is why the log that tells can't be read: no word of YARN's.
+    """
 
     words: str = ""
     waits: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,8 @@ def _starving(
     """
     if clock.workers != 0:
         return None
-    words = f"no {clock.worker} works for it"
-    if clock.waits:
-        words = f"{words}: YARN has given it no container"
-    elif clock.refusal:
-        words = f"{words}: {clock.refusal}"
+    reason = "YARN has given it no container" if clock.waits else clock.refusal or clock.trouble
+    words = _with(f"no {clock.worker} works for it", reason)
     overdue = max((age or timedelta()) - (clock.interval or timedelta()), timedelta())
     lasts = looks.age_of(SignKind.STARVING) if looks else overdue
     late = lasts >= STARVES and (advanced or now - claim.claimed_at > policy.start_timeout)

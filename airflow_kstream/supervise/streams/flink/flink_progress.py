@@ -19,7 +19,7 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.flink_pages import FlinkPages
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.model.clusters.application import Application, ApplicationState
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound
+from airflow_kstream.model.errors import KstreamError, LogsClosed, NotFound
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.checkpoint import Checkpoint, Clockwork
 from airflow_kstream.model.streams.flink_contract import Kept
@@ -52,9 +52,9 @@ _METADATA = "_metadata"
 _FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
 # Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
 SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
-# Checkpoints that may be under way at once. An older folder without one is what a task left that wrote on after its
-# checkpoint had failed, and stays so.
-_UNDER_WAY = 10
+# Checkpoints that are under way at once, and the time that one takes, are less than these. An older folder without one
+# is what a task left that wrote on after its checkpoint had failed, and stays so.
+_UNDER_WAY, _LONGEST = 10, timedelta(hours=1)
 # Pages of one look, and of the first.
 _PAGES, _FIRST = 2, 3
 # Seconds after which a job that nobody looks at is forgotten.
@@ -132,9 +132,9 @@ def flink_progress(
 def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] | None:
     """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
     entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(CHECKPOINT.fullmatch(entry.name)))
-    numbers = sorted((int(entry.name.removeprefix("chk-")) for entry in entries), reverse=True)
-    known.failed.intersection_update(numbers)
-    for place, number in enumerate(numbers):
+    written = {int(entry.name.removeprefix("chk-")): entry.modified for entry in entries}
+    known.failed.intersection_update(written)
+    for place, number in enumerate(sorted(written, reverse=True)):
         if known.newest and known.newest[0] == number:
             return known.newest
         if number in known.failed:
@@ -142,7 +142,7 @@ def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] 
         try:
             status = hdfs.status(f"{folder}/chk-{number}/{_METADATA}")
         except NotFound:
-            if place >= _UNDER_WAY:
+            if place >= _UNDER_WAY and max(written.values()) - written[number] > _LONGEST:
                 known.failed.add(number)
             continue
         if status.length:
@@ -192,7 +192,7 @@ class _Look:
         refusal = self._refusal(overview)
         return replace(
             _clockwork(pace),
-            trouble=checkpoint_trouble(seen) if seen else "",
+            trouble=refusal.unread or (checkpoint_trouble(seen) if seen else ""),
             workers=overview.taskmanagers if overview and overview.running else None,
             refusal=refusal.words,
             waits=refusal.waits,
@@ -289,9 +289,9 @@ class _Look:
         logs = ContainerLogs(self.session.cluster, self.session.identity)
         try:
             tails = logs.live_tails(container, (LOG,), _LOG_SIZE, _LOG_WITHIN)
-        except Denied as error:
-            # Nobody else says it, and without the reason its task doesn't restart it.
-            return Refusal(f"why is in its log, which can't be read ({error.without_advice})")
+        except LogsClosed as error:
+            # Its task restarts it for a dead token alone, and only that log names one.
+            return Refusal(unread=f"the JobManager's log has the reason, and can't be read: {error.without_advice}")
         except KstreamError:
             return Refusal()
         return last_refusal(tails[LOG].text) if LOG in tails else Refusal()

@@ -223,6 +223,13 @@ def test_who_looks_once_takes_the_time_since_a_checkpoint_was_due() -> None:
     assert heartbeat(POLICY, seen(34, 30, STARVES)).pulse is Pulse.STALLED
 
 
+def test_its_words_say_why_nothing_works_or_why_nobody_knows() -> None:
+    closed = "the JobManager's log has the reason, and can't be read"
+    seen_by = {"exit code 1": replace(STARVES, trouble=closed), closed: replace(STARVES, refusal="", trouble=closed)}
+    for words, clock in seen_by.items():
+        assert heartbeat(POLICY, seen(34, 30, clock)).why == f"no TaskManager works for it: {words}"
+
+
 @pytest.mark.parametrize(
     ("clock", "cause"),
     [
