@@ -8,7 +8,7 @@ from airflow_kstream.model.streams.checkpoint import Clockwork
 from airflow_kstream.model.streams.generation_end import EndKind
 from airflow_kstream.model.streams.looks import Looks, SignKind
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.plan import Phase, Settled, Wait
+from airflow_kstream.model.streams.plan import Phase, Settled, Step, Wait
 from airflow_kstream.policy.streams.ends.ends import end_of
 from airflow_kstream.policy.streams.pulse.by_clock import STARVES
 from airflow_kstream.policy.streams.pulse.heartbeat import verified
@@ -25,16 +25,17 @@ def dead_launch_token(observation: Observation, looks: Looks) -> str:
     return "" if looks.age_of(SignKind.STARVING) < STARVES else _dead_token(observation)
 
 
-def still_starving(settled: Settled, observation: Observation, looks: Looks) -> Wait | None:
-    """Return the wait of a supervisor who may act, instead of being settled, until it has itself seen for `STARVES`
-    that no process works and that a dead token is why; None if that is not so.
+def still_starving(step: Step, observation: Observation, looks: Looks) -> Step:
+    """Return the step of a supervisor who may act: a wait, instead of being settled, until it has itself seen for
+    `STARVES` that no process works and that a dead token is why.
 
-    The watcher who wakes it has seen that already, and would wake it again and again.
+    A watcher wakes a task for that after as much time. The task counts from its own first look, and one that is settled
+    there is woken again, for ever.
     """
-    words = _dead_token(observation) if settled.phase is Phase.RUNNING else ""
-    left = STARVES - looks.age_of(SignKind.STARVING)
+    runs = isinstance(step, Settled) and step.phase is Phase.RUNNING and not observation.frozen
+    words, left = _dead_token(observation) if runs else "", STARVES - looks.age_of(SignKind.STARVING)
     if not words or left <= timedelta():
-        return None
+        return step
     return Wait(observation.now + left, f"nothing of it works, and its new workers have a dead token: {words}")
 
 

@@ -164,8 +164,7 @@ class Reconciler:
         observation = self._run.renewals.known(observation, self.subject.engine)
         self._run.reached.recall(observation)
         look = self._run.memory.look(observation)
-        step = next_step(self.spec, observation, look, mode)
-        return observation, (still_starving(step, observation, look) if isinstance(step, Settled) else None) or step
+        return observation, still_starving(next_step(self.spec, observation, look, mode), observation, look)
 
     def run(
         self,
@@ -236,8 +235,7 @@ class Reconciler:
             if pending and isinstance(step, Wait | Settled) and not observation.frozen:
                 self._submitter.go_on(observation, pending)
                 return step
-            if isinstance(step, Settled):
-                step = still_starving(step, observation, look) or step
+            step = still_starving(step, observation, look)
             if isinstance(step, Settled):
                 step = self._run.stalls.instead_of(step, observation, position_doubt(observation, look))
             if isinstance(step, Settled):

@@ -10,11 +10,12 @@ import pytest
 from airflow_kstream.model.streams.checkpoint import Clockwork
 from airflow_kstream.model.streams.event import EventKind
 from airflow_kstream.model.streams.horizon import WorkerTokens
-from airflow_kstream.model.streams.plan import Phase, Stop
+from airflow_kstream.model.streams.plan import Phase, Stop, Wait
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.policy.events.attention import most_urgent
 from airflow_kstream.policy.events.signs import troubles
 from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.folder.freeze_store import FreezeStore
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
@@ -96,6 +97,21 @@ def test_who_is_woken_for_a_dead_token_looks_until_it_may_restart_the_job(watche
     report = Reconciler(watched.life.run, told.append).run(Mode.WATCH)
     assert (report.generation, report.phase) == (2, Phase.RUNNING)
     assert any(EXPIRED in line for line in told)
+
+
+def test_a_dry_run_says_that_a_dead_token_is_waited_for(watched: Watched) -> None:
+    watched.looks(2.5, replace(WORKS, workers=0, refusal=EXPIRED))
+    _, step = Reconciler(watched.life.run).plan(Mode.WATCH)
+    assert isinstance(step, Wait)
+    assert EXPIRED in step.why
+
+
+def test_a_frozen_cluster_keeps_no_task_for_a_dead_token(watched: Watched) -> None:
+    watched.looks(2.5, replace(WORKS, workers=0, refusal=EXPIRED))
+    FreezeStore(watched.life.run.session).freeze(timedelta(hours=4), "a new NameNode")
+    began = watched.life.clock.now()
+    assert Reconciler(watched.life.run).run(Mode.WATCH).generation == 1
+    assert watched.life.clock.now() - began < timedelta(minutes=1)
 
 
 def test_who_is_woken_for_a_dead_token_leaves_alone_what_works_again(watched: Watched) -> None:
