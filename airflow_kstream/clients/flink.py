@@ -8,6 +8,7 @@ import re
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -29,7 +30,7 @@ from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
 
 _DIST = re.compile(r"flink-dist[-_]([\d.]+)[\w.-]*\.jar")
-_ENTRY_CLASS = re.compile(rb"^(?:program-class|Main-Class):", re.MULTILINE | re.IGNORECASE)
+_ENTRY_CLASS = re.compile(rb"^(?:program-class|Main-Class):[ ]*\S", re.MULTILINE | re.IGNORECASE)
 _JAVA_OPTIONS = "env.java.opts"
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "HADOOP_CLASSPATH")
@@ -91,7 +92,8 @@ def check_entry_class(jar: Path) -> None:
             manifest = archive.read("META-INF/MANIFEST.MF")
     except KeyError:
         manifest = b""
-    except (OSError, BadZipFile) as error:
+    except (OSError, BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        # The last two: it is compressed in a strange way, or encrypted.
         raise InvalidInput(f"{jar} can't be read as a jar: {error}") from error
     if not _ENTRY_CLASS.search(manifest):
         raise InvalidInput(f"{jar} names no Main-Class: declare deploy.main_class, the class with which the job begins")

@@ -27,7 +27,6 @@ from airflow_kstream.model.streams.flink_job import (
     FlinkCheckpoint,
     FlinkCheckpointing,
     FlinkCheckpoints,
-    FlinkFailure,
     FlinkJob,
     FlinkOverview,
     FlinkReading,
@@ -71,10 +70,10 @@ class FlinkPages(ApplicationPages):
     def reading(self, job: str, names: dict[str, tuple[str, ...]]) -> FlinkReading:
         """Return how many records the job has counted.
 
-        That is one page and, for each vertex that is a source, one more; before, one for the names of its counts, which
-        are kept in `names` by vertex. A question makes the JobManager ask its TaskManagers, every ten seconds at most
-        (metrics.fetcher.update-interval). It doesn't wait for them: it answers with what it heard before, at first with
-        nothing.
+        That is one page and, for each vertex that is a source, one more; the first time also one for the names of its
+        counts, which are kept in `names` by vertex. A question makes the JobManager ask its TaskManagers, every ten
+        seconds at most (metrics.fetcher.update-interval). It doesn't wait for them: it answers with what it heard
+        before, at first with nothing.
         """
         seen = self.job(job)
         counts = {f"{vertex.label}: read": vertex.read for vertex in seen.vertices}
@@ -135,9 +134,11 @@ class FlinkPages(ApplicationPages):
             tried, "/jobmanager/config", lambda body: {str(each["key"]): str(each["value"]) for each in body}
         )
 
-    def failures(self, job: str) -> tuple[FlinkFailure, ...]:
-        """Return the last failures of the job, the newest first: of each restart inside one, and 16 of them at most
-        (web.exception-history-size)."""
+    def failures(self, job: str) -> tuple[datetime, ...]:
+        """Return when the job failed, by the JobManager's clock, the last time first.
+
+        Each restart inside is one; it remembers 16 (web.exception-history-size).
+        """
         return self.ask(f"read the exceptions of job {job}", f"/jobs/{job}/exceptions", _failures)
 
 
@@ -250,14 +251,9 @@ def _savepoint_failure(body: Mapping[str, Any]) -> str:
     return [first, *(line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE))][-1][:_LONGEST]
 
 
-def _failures(body: Mapping[str, Any]) -> tuple[FlinkFailure, ...]:
-    found = map(_failure, body["exceptionHistory"]["entries"])
-    return tuple(sorted(found, key=lambda failure: failure.at, reverse=True))
-
-
-def _failure(body: Mapping[str, Any]) -> FlinkFailure:
-    task = body.get("taskName")
-    return FlinkFailure(_moment(body["timestamp"]), str(body["stacktrace"]), str(task) if task else None)
+def _failures(body: Mapping[str, Any]) -> tuple[datetime, ...]:
+    # Each has a whole stack trace, which nobody reads.
+    return tuple(sorted((_moment(entry["timestamp"]) for entry in body["exceptionHistory"]["entries"]), reverse=True))
 
 
 def _moment(milliseconds: Any) -> datetime:

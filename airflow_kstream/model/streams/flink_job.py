@@ -133,12 +133,3 @@ class FlinkCheckpointing:
     pause: timedelta
     tolerable: int
     survives: bool
-
-
-@dataclass(frozen=True)
-class FlinkFailure:
-    """A failure that restarted or ended the job, by the JobManager's clock. `task` is None where no task is named."""
-
-    at: datetime
-    exception: str
-    task: str | None

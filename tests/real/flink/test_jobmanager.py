@@ -145,4 +145,4 @@ def test_a_killed_taskmanager_is_replaced_and_counts_as_a_restore(
     seen, failures = pages.checkpoints(living.run.job), pages.failures(living.run.job)
     assert pages.overview().taskmanagers == 1
     assert seen.resumed_from is not None
-    assert [failure.exception for failure in failures] != []
+    assert len(failures) == 1

@@ -1,17 +1,15 @@
-"""How often a Flink job completes checkpoints: what its settings promise, and why the next one does not come.
-
-How often the job has restarted inside since its newest one, for who has not watched it until now.
-"""
+"""How often a Flink job completes checkpoints: what its settings promise, why the next one does not come, and how often
+the job has restarted inside since its newest one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from textwrap import shorten
 
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.flink_conf import flink_duration
-from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints, FlinkFailure
+from airflow_kstream.model.streams.flink_job import FlinkCheckpointing, FlinkCheckpoints
 
 _CONF = "execution.checkpointing."
 _MILLISECOND = timedelta(milliseconds=1)
@@ -58,12 +56,12 @@ def checkpoint_trouble(seen: FlinkCheckpoints) -> str:
     return f"one is in progress since {seen.begun:%H:%M:%S} UTC" if seen.begun else ""
 
 
-def failed_since(number: int, seen: FlinkCheckpoints, failures: Iterable[FlinkFailure]) -> int:
+def failed_since(number: int, seen: FlinkCheckpoints, failures: Collection[datetime]) -> int:
     """Return how many of these failures came after checkpoint `number`, all by the JobManager's clock: a failure leaves
     no checkpoint under way, so one that was triggered before and completed after does not exist."""
     if seen.newest is None:
-        return len(list(failures))
+        return len(failures)
     if seen.newest.number != number:
         # Another one was completed just now.
         return 0
-    return sum(failure.at > seen.newest.at for failure in failures)
+    return sum(at > seen.newest.at for at in failures)

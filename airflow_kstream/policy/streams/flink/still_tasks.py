@@ -45,7 +45,9 @@ _WORK: Table = (
 _NOT_ITS_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "scala.", "org.apache.", "org.rocksdb.")
 
 
-def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, survives: bool) -> Stillness:
+def stillness(
+    rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, survives: bool, workers: int
+) -> Stillness:
     """Return what stood still in these rounds. Stuck are tasks that wait for no other task, and coordinators of
     sources.
 
@@ -54,8 +56,7 @@ def stillness(rounds: Sequence[DumpRound], readings: Sequence[FlinkReading], *, 
     """
     found = standing([each.dumps for each in rounds], _work)
     still = tuple(_telling([each for each in found if not _rests(each.thread)]))
-    works = any(dump.process.tasks for dump in rounds[-1].dumps) if rounds else False
-    doubt = "" if len(readings) < 2 else _doubt(readings, survives=survives, works=works)
+    doubt = "" if len(readings) < 2 else _doubt(readings, survives=survives, workers=workers)
     stuck = () if doubt else tuple(each for each in still if not each.thread.name.startswith((_LEGACY, _ASYNC)))
     return Stillness(still[:_NAMED], stuck[:_NAMED], doubt)
 
@@ -73,9 +74,9 @@ def moved(before: FlinkReading | None, now: FlinkReading | None) -> bool | None:
     return False if before.spent != now.spent else None
 
 
-def _doubt(readings: Sequence[FlinkReading], *, survives: bool, works: bool) -> str:
+def _doubt(readings: Sequence[FlinkReading], *, survives: bool, workers: int) -> str:
     first, last = readings[0], readings[-1]
-    if not works and not any(each.runs for each in readings):
+    if workers == 0:
         return "no TaskManager works for it; `kstream streams status` tells why, as its JobManager's log has it"
     if not survives:
         return "its checkpoints end with it, so no other generation could go on with them"

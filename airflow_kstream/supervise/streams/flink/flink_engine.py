@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from airflow_kstream.clients import flink
 from airflow_kstream.clients.client_process import check_conf_folder, check_secret_environment
@@ -57,9 +57,6 @@ from airflow_kstream.supervise.streams.folder.engine import (
     StopResult,
     require_of_type,
 )
-
-if TYPE_CHECKING:
-    from airflow_kstream.supervise.clusters.session import ClusterSession
 
 _STAGING = "yarn.staging-directory"
 _RENEWER = "yarn.resourcemanager.principal"

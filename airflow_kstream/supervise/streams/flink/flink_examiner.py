@@ -40,7 +40,7 @@ class FlinkExaminer:
         self._rounds: list[DumpRound] = []
         self._readings: list[FlinkReading] = []
         self._names: dict[str, tuple[str, ...]] = {}
-        self._job, self._survives = "", False
+        self._job, self._survives, self._workers = "", False, 0
 
     def dump(self) -> DumpRound:
         dumps: list[ThreadDump] = []
@@ -51,7 +51,9 @@ class FlinkExaminer:
                 self._survives = pages.checkpointing(self._job).survives
             # This makes the JobManager ask its TaskManagers, which answer while the threads are dumped.
             pages.job(self._job)
-            for id, process in _asked(_jobmanager(self._app), pages.taskmanagers()):
+            workers = pages.taskmanagers()
+            self._workers = len(workers)
+            for id, process in _asked(_jobmanager(self._app), workers):
                 try:
                     dumps.append(pages.threads(replace(process, container=self._container(id, process)), id))
                 except KstreamError as error:
@@ -61,7 +63,7 @@ class FlinkExaminer:
         return self._rounds[-1]
 
     def stillness(self) -> Stillness:
-        return stillness(self._rounds, self._readings, survives=self._survives)
+        return stillness(self._rounds, self._readings, survives=self._survives, workers=self._workers)
 
     def _container(self, id: str, process: Process) -> LoggedContainer | None:
         return self._containers.get(id) if id else process.container

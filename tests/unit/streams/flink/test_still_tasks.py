@@ -30,7 +30,7 @@ def task(*frames: str, name: str = "rows -> files: Writer (1/2)#0", state: str =
 
 def seen(*rounds: tuple[Thread, ...], jobmanager: tuple[Thread, ...] = (), survives: bool = True) -> Stillness:
     dumps = [DumpRound((ThreadDump(JM, jobmanager), ThreadDump(TM, threads))) for threads in rounds]
-    return stillness(dumps, [READING, LATER, LATER][: len(rounds)], survives=survives)
+    return stillness(dumps, [READING, LATER, LATER][: len(rounds)], survives=survives, workers=1)
 
 
 def stuck(thread: Thread) -> list[str]:
