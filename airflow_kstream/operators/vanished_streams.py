@@ -104,7 +104,7 @@ def variable_of(cluster: str) -> str:
 
 
 def show_moved(variable: str, moved: Mapping[str, str]) -> None:
-    """Tell the DAG processor, which reads no note, which DAGs are to say that they must be turned on."""
+    """Tell the DAG processor, which reads no note, which DAGs are to say that they must be unpaused."""
     try:
         shown = Variable.get(variable, default=None)
         if moved and shown != (text := json.dumps(moved, sort_keys=True)):
@@ -116,7 +116,7 @@ def show_moved(variable: str, moved: Mapping[str, str]) -> None:
 
 
 def shown_moved(variable: str) -> dict[str, str]:
-    """Return the former DAGs of streams that are to be turned on, nothing where that can't be read."""
+    """Return the former DAGs of streams that are to be unpaused, nothing where that can't be read."""
     try:
         moved = json.loads(Variable.get(variable, default="{}"))
     except Exception as error:
@@ -208,7 +208,7 @@ class VanishedStreamsOperator(TellingOperator):
 
     def _tell_moved(self, moved: Mapping[str, str]) -> None:
         """Tell that nobody watches these but this task, here and in the names of their DAGs."""
-        words = "{}, which watched it, is gone: turn on its DAG with the prefix {!r}. This task keeps it until then"
+        words = "{}, which watched it, is gone: unpause its DAG with the prefix {!r}. This task keeps it until then"
         seen = [Trouble(EventKind.UNWATCHED, words.format(was, self.prefix), name) for name, was in moved.items()]
         self.tell(seen, {EventKind.UNWATCHED}, "moved")
         show_moved(variable_of(self.cluster_conn_id), moved)

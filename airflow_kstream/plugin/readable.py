@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from sqlalchemy.orm import Session
 
-from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
+from airflow_kstream.dags.ids import control_id, fleet_id, stream_id, undeclared_id
 from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.stream_state import TaskIds
-from airflow_kstream.states.reading import DeclaredStream, StoredState, WatchingTask, watchers
+from airflow_kstream.states.reading import WATCHES, DeclaredStream, StoredState, WatchingTask, watchers
 from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream
 
 # The DAGs of a folder, each of which concerns all streams of its cluster.
@@ -24,7 +25,7 @@ _OF_A_CLUSTER = (control_id, fleet_id, undeclared_id)
 class Readable:
     """The stored states that one user may read. `clusters` are the rows of clusters, `dags` the ids of their DAGs.
 
-    `unseen` are declared streams without a stored look.
+    `unseen` are declared streams without a stored look, each as often as a DAG declares it.
     """
 
     streams: tuple[StoredState, ...]
@@ -50,12 +51,12 @@ def readable(
 def _unseen(
     stored: Sequence[StoredState], declared: Sequence[DeclaredStream], dags: frozenset[str]
 ) -> Iterator[DeclaredStream]:
-    """Yield each once, also if several DAGs declare it."""
     known = {(each.cluster, each.stream) for each in stored if each.state}
-    for each in declared:
-        if each.dag in dags and each.stream and (each.cluster, each.stream) not in known:
-            known.add((each.cluster, each.stream))
-            yield each
+    return (each for each in declared if each.dag in dags and each.stream and _subject(each) not in known)
+
+
+def _subject(it: DeclaredStream) -> tuple[str, str]:
+    return it.cluster, it.stream
 
 
 def _of_clusters(stored: Sequence[StoredState], dags: frozenset[str]) -> Iterator[StoredState]:
@@ -76,15 +77,26 @@ def seen_by(session: Session, streams: Sequence[StoredState]) -> list[StoredStre
 
 
 def unseen_by(session: Session, unseen: Sequence[DeclaredStream]) -> list[UnseenStream]:
-    """Return the declared streams, each with the task that watches it or is about to."""
+    """Return the declared streams, each once, with the task that watches it or is about to."""
     dags = {each.dag for each in unseen}
-    tasks = {(watcher.ids.dag, watcher.ids.task): watcher for watcher in watchers(session, dags)} if dags else {}
-    return [_declared(each, tasks.get((each.dag, each.task))) for each in unseen]
+    found = watchers(session, dags) if dags else ()
+    # Of two runs, that one whose task is nearer to a look: it stands last, so it is kept.
+    nearest = sorted(found, key=lambda watcher: WATCHES.index(watcher.state), reverse=True)
+    tasks = {(watcher.ids.dag, watcher.ids.task): watcher for watcher in nearest}
+    return [_declared(each, tasks) for _, each in groupby(sorted(unseen, key=_subject), _subject)]
 
 
-def _declared(it: DeclaredStream, watcher: WatchingTask | None) -> UnseenStream:
+def _declared(declarers: Iterable[DeclaredStream], tasks: Mapping[tuple[str, str], WatchingTask]) -> UnseenStream:
+    """Return the stream of these declarers: by the one that watches it, else by its own DAG, else by one that runs."""
+    it = min(declarers, key=lambda each: ((each.dag, each.task) not in tasks, not _is_own(each), each.paused, each.dag))
+    watcher = tasks.get((it.dag, it.task))
     by = watcher.ids if watcher else TaskIds(it.dag, task=it.task)
-    return UnseenStream(it.cluster, it.stream, by, watcher.state if watcher else "", it.paused)
+    return UnseenStream(it.cluster, it.stream, by, watcher.state if watcher else "", it.paused, _is_own(it))
+
+
+def _is_own(it: DeclaredStream) -> bool:
+    """Return whether the DAG has the id of the stream's own: anybody can name an asset in theirs."""
+    return it.dag == stream_id(it.cluster, it.stream)
 
 
 def _dags(streams: Sequence[StoredState]) -> set[str]:

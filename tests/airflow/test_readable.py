@@ -86,17 +86,19 @@ DECLARED = (
     ("dags", "unseen"),
     [
         (set(), []),
-        ({ORDERS, SALES, "stream-west.odd"}, ["odd"]),
-        ({"stream-east.new"}, ["new"]),
-        ({"stream-east.new", "tests"}, ["new"]),
+        ({ORDERS, SALES, "stream-west.odd"}, [("odd", "stream-west.odd")]),
+        ({"stream-east.new"}, [("new", "stream-east.new")]),
+        ({"stream-east.new", "tests"}, [("new", "stream-east.new"), ("new", "tests")]),
         # Its rows are another DAG's: who may not read that one learns nothing of the stream.
-        ({"tests"}, ["new"]),
+        ({"tests"}, [("new", "tests")]),
     ],
 )
-def test_a_declared_stream_is_unseen_until_a_look_at_it_is_stored(dags: set[str], unseen: list[str]) -> None:
+def test_a_declared_stream_is_unseen_until_a_look_at_it_is_stored(
+    dags: set[str], unseen: list[tuple[str, str]]
+) -> None:
     Rights.read = {"ann": dags}
     mine = readable(cast("Session", None), "ann", STORED, DECLARED)
-    assert [each.stream for each in mine.unseen] == unseen
+    assert [(each.stream, each.dag) for each in mine.unseen] == unseen
 
 
 @pytest.mark.parametrize(

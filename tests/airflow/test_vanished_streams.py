@@ -334,7 +334,7 @@ def test_streams_whose_dags_got_a_prefix_are_looked_after_until_the_new_ones_are
     [told] = {text for _, text in notifiers.told}
     assert "nobody watches a stream (orders): stream-simulated.orders, which watched it, is gone" in told
     assert "And so for 2 more: sales, web" in told
-    assert "turn on its DAG with the prefix 'etl-'" in told
+    assert "unpause its DAG with the prefix 'etl-'" in told
     assert fleet.gauges[UNDECLARED] == [0, 0]
 
     fleet.clock.ahead += 0.8 * ONE_WEEK

@@ -15,7 +15,7 @@ from airflow_kstream.model.streams.event import WORDS, EventKind, LastingEvent
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.events.attention import ENDED, most_urgent, way_out
+from airflow_kstream.policy.events.attention import ENDED, PAUSED, UNSEEN, most_urgent, way_out
 from airflow_kstream.policy.events.signs import ProgressSigns, Signs, StartSigns, troubles
 
 # A horizon closer than this needs attention today.
@@ -28,7 +28,7 @@ _REPLACED = {"stop", "kill", "submit"}
 # Airflow's name of a task that is on a worker, as one that restarts its stream.
 _AT_WORK = "running"
 # The pulse of these is that of a generation that ran.
-_DEAD = {Phase.STOPPED, Phase.ENDED, Phase.KILLED, Phase.BACKING_OFF}
+DEAD = {Phase.STOPPED, Phase.ENDED, Phase.KILLED, Phase.BACKING_OFF}
 _LIVES = {Phase.RUNNING, Phase.STARTING}
 
 
@@ -98,6 +98,35 @@ class Urgency(StrEnum):
     AT_REST = "at rest"
 
 
+@dataclass(frozen=True)
+class FirstLook:
+    """The standing of a declared stream before its first look: its group, and its trouble with the kind of that."""
+
+    urgency: Urgency
+    kind: str
+    trouble: StandingTrouble
+
+
+def before_first_look(dag: str, task: str, *, paused: bool, own: bool) -> FirstLook:
+    """Return the standing. `dag` is to look at the stream, `task` is the state of its task, empty if it has none.
+
+    `own` is whether the DAG was made for the stream. Any other may do more: it is only named.
+    """
+    first = "its first look is not stored yet"
+    if task:
+        out = "wait; if none comes within minutes, the log of its task tells why"
+        told = StandingTrouble(first, None, f"its task is {task}", out, waits=True)
+        return FirstLook(Urgency.UNDER_WAY, UNSEEN, told)
+    if paused:
+        why = "nobody starts it or watches it; whether it runs is not known here"
+        why, out = (why, f"unpause its DAG, `{dag}`") if own else (f"`{dag}` declares it; {why}", "")
+        told = StandingTrouble("its DAG is paused", None, why, out)
+        return FirstLook(Urgency.UNSEEN, PAUSED, told)
+    out = f"wait for the next run of `{dag}`; if it fails, its log tells why"
+    told = StandingTrouble(first, None, "no task of its DAG is deferred or running", out, waits=True)
+    return FirstLook(Urgency.UNSEEN, UNSEEN, told)
+
+
 _SLOW = {Pulse.SLOW, Pulse.STARTING}
 _RESTS = {Phase.STOPPED, Phase.HELD, Phase.FROZEN}
 _PULSES = {pulse.value: pulse for pulse in Pulse}
@@ -130,7 +159,7 @@ def _signs(state: StreamState) -> Signs:
     """Return what a row shows by itself: an event may have been told of it or not."""
     return Signs(
         why=state.verdict,
-        lives=state.state not in _DEAD,
+        lives=state.state not in DEAD,
         progress=ProgressSigns(pulse=_PULSES.get(state.progress.pulse)),
         start=StartSigns(
             refusal=state.verdict if state.state == _REFUSE else "", waits_for_a_person=state.state == Phase.KILLED

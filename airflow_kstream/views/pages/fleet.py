@@ -15,12 +15,19 @@ from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason, Replacement
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, UNSEEN, trouble_with_the_end, way_out
-from airflow_kstream.policy.events.standing import StandingFacts, StandingTrouble, Urgency, standing, urgency
+from airflow_kstream.policy.events.attention import ENDS_HELD, PAUSED, trouble_with_the_end, way_out
+from airflow_kstream.policy.events.standing import (
+    DEAD,
+    StandingFacts,
+    StandingTrouble,
+    Urgency,
+    before_first_look,
+    standing,
+    urgency,
+)
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
 
-_DEAD = {Phase.ENDED, Phase.STOPPED, Phase.KILLED, Phase.BACKING_OFF}
 _BATCH = "batch"
 _TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -41,7 +48,7 @@ def offered(state: StreamState, facts: Mapping[str, Any], now: datetime) -> dict
 
 
 def _lives(state: StreamState) -> bool:
-    return state.application is not None and state.state not in _DEAD
+    return state.application is not None and state.state not in DEAD
 
 
 def _hold(state: StreamState, facts: Mapping[str, Any], now: datetime) -> str:
@@ -137,13 +144,17 @@ class StoredStream:
 
 @dataclass(frozen=True)
 class UnseenStream:
-    """A declared stream without a stored look. `by` and `task` name the task that is to look, and its state."""
+    """A declared stream without a stored look. `by` and `task` name the task that is to look, and its state.
+
+    `own` is whether its DAG was made for this stream alone.
+    """
 
     cluster: str
     stream: str
     by: TaskIds
     task: str = ""
     paused: bool = False
+    own: bool = False
 
 
 def fleet_rows(
@@ -156,23 +167,13 @@ def fleet_rows(
 
 def row_of_unseen(it: UnseenStream, now: datetime) -> dict[str, Any]:
     """Return the row of a stream before its first look: whether it runs, and what is wanted of it, is not known."""
+    first = before_first_look(it.by.dag, it.task, paused=it.paused, own=it.own)
     blank = StoredStream(it.cluster, it.stream, StreamState("unknown", "", 0, None, now, by=it.by), task=it.task)
-    finding = _finding(PAUSED if it.paused and not it.task else UNSEEN, _unseen(it))
     row = row_of(blank, now, timedelta())
-    row |= {"state": "not seen", "seen": None, "urgency": Urgency.UNSEEN, "actions": {}, "findings": [finding]}
-    return {**row, "watcher": {**row["watcher"], "paused": it.paused}}
-
-
-def _unseen(it: UnseenStream) -> StandingTrouble:
-    first = "its first look is not stored yet"
-    if it.task:
-        out = "wait; if none comes within minutes, the log of its task tells why"
-        return StandingTrouble(first, None, f"its task is {it.task}", out, waits=True)
-    if it.paused:
-        why = "nobody starts it or watches it; whether it runs is not known here"
-        return StandingTrouble("its DAG is paused", None, why, f"turn on its DAG, `{it.by.dag}`")
-    out = f"wait for the next run of `{it.by.dag}`; if it fails, its log tells why"
-    return StandingTrouble(first, None, "no task of its DAG is deferred or running", out, waits=True)
+    row |= {"state": "not seen", "seen": None, "urgency": first.urgency, "actions": {}}
+    row |= {"findings": [_finding(first.kind, first.trouble)], "watcher": {**row["watcher"], "paused": it.paused}}
+    masked: dict[str, Any] = shown(row)
+    return masked
 
 
 def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:

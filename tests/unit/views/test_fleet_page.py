@@ -284,7 +284,7 @@ def test_the_last_restart_says_why_the_generation_before_it_ended() -> None:
 @pytest.mark.parametrize(
     ("task", "paused", "words", "out", "waits"),
     [
-        ("", True, "its DAG is paused", "turn on its DAG, `stream-prod.new`", False),
+        ("", True, "its DAG is paused", "unpause its DAG, `stream-prod.new`", False),
         ("", False, "its first look is not stored yet", "wait for the next run of `stream-prod.new`", True),
         ("running", False, "its first look is not stored yet", "the log of its task tells why", True),
         ("deferred", True, "its first look is not stored yet", "the log of its task tells why", True),
@@ -293,10 +293,11 @@ def test_the_last_restart_says_why_the_generation_before_it_ended() -> None:
 def test_a_declared_stream_that_nobody_looked_at_has_a_row(
     task: str, paused: bool, words: str, out: str, waits: bool
 ) -> None:
-    unseen = UnseenStream("prod", "new", TaskIds("stream-prod.new", task="keep"), task, paused)
+    unseen = UnseenStream("prod", "new", TaskIds("stream-prod.new", task="keep"), task, paused, own=True)
     hangs = replace(SEEN, told=told(EventKind.STALLED))
     first, new, last = fleet_rows([SEEN, hangs], NOW, LATE, [unseen])
-    assert (first["urgency"], new["urgency"], last["urgency"]) == (Urgency.HAND, Urgency.UNSEEN, Urgency.WELL)
+    group = Urgency.UNDER_WAY if task else Urgency.UNSEEN
+    assert (first["urgency"], new["urgency"], last["urgency"]) == (Urgency.HAND, group, Urgency.WELL)
     assert (new["called"], new["state"], new["seen"], new["actions"]) == ("new", "not seen", None, {})
     assert not new["stale"]
     assert new.keys() == last.keys()
@@ -308,3 +309,15 @@ def test_a_declared_stream_that_nobody_looked_at_has_a_row(
     assert (new["horizon"]["runs"], new["horizon"]["hard"]) == (True, None)
     watcher = {name: new["watcher"][name] for name in ("dag", "state", "paused")}
     assert watcher == {"dag": "stream-prod.new", "state": task, "paused": paused}
+
+
+def test_only_a_dag_made_for_the_stream_is_advised_to_be_unpaused() -> None:
+    [row] = fleet_rows([], NOW, LATE, [UnseenStream("prod", "new", TaskIds("aaa", task="keep"), paused=True)])
+    [finding] = row["findings"]
+    assert (finding["words"], finding["way_out"]) == ("its DAG is paused", "")
+    assert "`aaa` declares it" in finding["why"]
+
+
+def test_the_words_before_a_first_look_have_no_control_character() -> None:
+    evil = UnseenStream("prod", "new", TaskIds("\x1b[2Jaaa", task="keep"), paused=True, own=True)
+    assert "\x1b" not in fleet_rows([], NOW, LATE, [evil])[0]["findings"][0]["way_out"]

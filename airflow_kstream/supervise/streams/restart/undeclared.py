@@ -76,7 +76,7 @@ class UndeclaredStreams:
         for name, verdict in verdicts.items():
             phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
             if phase is Phase.ENDED:
-                way_out = "; turn on its DAG" if name in self.moved else ""
+                way_out = "; unpause its DAG" if name in self.moved else ""
                 troubles.append(f"{self._subject(name)}, and {verdict.why}{way_out}")
             elif phase is not Phase.STOPPED and not _never_was(verdict):
                 running.append(name)
@@ -132,7 +132,7 @@ class UndeclaredStreams:
         remaining = verdict.credentials.remaining
         left = "" if remaining is None else f", horizon in {format_duration(remaining)}"
         left += f", {verdict.people.freeze}" if verdict.people.freeze else ""
-        advice = "turn on its DAG" if name in self.moved else "put its file back"
+        advice = "unpause its DAG" if name in self.moved else "put its file back"
         state = f"{_state(verdict.step)}: {verdict.why}{left}"
         log.error("%s and %s; %s, or stop it with `kstream streams stop`", self._subject(name), state, advice)
 
