@@ -9,7 +9,7 @@ files' page is what is open for write on each cluster, what was concluded of it,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -24,9 +24,9 @@ _STUCK = {condition.value for condition in FileCondition if condition.stuck}
 # Their holders lived: of what a writer has and did not flush, HDFS knows nothing.
 _WRITTEN_BY_SOMEBODY = {FileCondition.LEAKED.value}
 _SETTLED = {outcome.value for outcome in Outcome if outcome.settled}
-_SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stream", "application", "unchanged_seconds")
-_LENGTHS = ("open_since", "length", "visible_length", "checks")
-_DONE = ("path", "outcome", "why", "length_before", "visible_before", "length_after", "bytes_lost", "seconds")
+_SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stream", "application", "open_since")
+_LENGTHS = ("unchanged_seconds", "length", "visible_length", "checks")
+_DONE = ("length_before", "visible_before", "length_after", "bytes_lost", "seconds")
 
 _SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}
 
@@ -35,6 +35,7 @@ FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
 _ROWS, _RUNS = 30, 20
 # Airflow's keys have at most 512 characters, and a path may have thousands.
 _LONGEST = 400
+_LARGEST = 2**63
 
 
 def key_of(kind: str, name: str) -> str:
@@ -95,15 +96,40 @@ def files_page(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each path that a run looked at, with its open files, the stuck ones first.
 
     A run over a single file, as a person starts it, is shown with the folder that it lies in. A row that can't be read
-    is left out.
+    is left out, and so is what can't be read of one.
     """
-    rows = [row for row in kept if isinstance(row.get("report"), Mapping) and row.get("path") and row.get("at")]
-    paths = {str(row["path"]) for row in rows}
+    rows = [read for row in kept if (read := _read(row))]
+    paths = {row["path"] for row in rows}
     return [
         shown(_path(row, [each for each in rows if _lies_in(each, row)]))
         for row in rows
-        if not any(_below(str(row["path"]), path) for path in paths)
+        if not any(_below(row["path"], path) for path in paths)
     ]
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the page shows of a row, each value of its type: any task that names the asset may have written it.
+
+    None if it can't be read.
+    """
+    read = _texts(row, ("path", "at", "run", "dag", "by"))
+    report = row.get("report")
+    if not isinstance(report, Mapping) or not read["path"] or not read["at"]:
+        return None
+    plan, counts = _mapping(report.get("plan")), _mapping(report.get("counts"))
+    files = [file for each in _mappings(report.get("findings")) if (file := _file(each, plan))["path"]]
+    written = {file["path"] for file in files if file["condition"] in _WRITTEN_BY_SOMEBODY}
+    return {
+        **read,
+        "dry_run": row.get("dry_run") is True,
+        "counts": _counts(counts),
+        "unknown": _counts(_mapping(counts.get("conditions"))).get(FileCondition.UNKNOWN.value, 0),
+        "unreadable": [str(why) for why in _mapping(report.get("unreadable")).values()],
+        "stopped": _text(report.get("stopped")),
+        "files": files,
+        "recoveries": [_recovery(each, written) for each in _mappings(report.get("recoveries"))],
+        "runs": [_run(each) for each in _mappings(row.get("runs"))],
+    }
 
 
 def _below(path: str, folder: str) -> bool:
@@ -111,64 +137,51 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _lies_in(each: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    return each is not row and _below(str(each["path"]), str(row["path"]))
+    return each is not row and _below(each["path"], row["path"])
 
 
 def _path(row: Mapping[str, Any], within: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    report, newer = row["report"], [each for each in within if str(each["at"]) > str(row["at"])]
-    done = [*_recoveries(row), *(each for other in newer for each in _recoveries(other))]
-    files = {**_files(row), **{path: file for other in newer for path, file in _files(other).items()}}
-    settled = {str(each["path"]) for each in done if each["outcome"] in _SETTLED}
+    found = [row, *(each for each in within if each["at"] > row["at"])]
+    done = [recovery for each in found for recovery in each["recoveries"]]
+    files = {file["path"]: file for each in found for file in each["files"]}
+    settled = {each["path"] for each in done if each["outcome"] in _SETTLED}
     left = [file for path, file in files.items() if path not in settled]
     return {
-        **{name: row.get(name) for name in ("path", "at", "run", "dag")},
-        "by": row.get("by") or "",
-        "dry_run": bool(row.get("dry_run")),
-        "counts": report.get("counts") or {},
+        **{name: row[name] for name in ("path", "at", "run", "dag", "by", "dry_run", "counts", "stopped")},
         "closed": len(settled & files.keys()),
-        "unjudged": _unjudged(report, left),
-        "stopped": report.get("stopped") or "",
+        "unjudged": _unjudged(row, left),
         "files": sorted(left, key=_place),
         "recoveries": done,
-        "runs": sorted((run for each in (row, *within) for run in _runs(each)), key=lambda run: str(run.get("at"))),
+        "runs": sorted((run for each in (row, *within) for run in each["runs"]), key=lambda run: str(run["at"])),
     }
 
 
-def _unjudged(report: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _unjudged(row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how many open files nobody can call stuck or not, and the most frequent reason."""
-    unreadable = report.get("unreadable") or {}
-    unknown = [file for file in files if file["condition"] == FileCondition.UNKNOWN.value]
-    whys = Counter([*(str(file["advice"] or file["why"]) for file in unknown), *map(str, unreadable.values())])
-    counts = report.get("counts") or {}
+    unreadable, unknown = row["unreadable"], [file for file in files if _is_unknown(file)]
+    whys = Counter([*(file["advice"] or file["why"] for file in unknown), *unreadable])
     # Of many, the report has not all: rows of unknown files that were not kept, and unreadable ones.
-    hidden = (counts.get("conditions") or {}).get(FileCondition.UNKNOWN.value, 0) - _unknown_rows(report)
-    number = len(unknown) + max(0, hidden) + max(len(unreadable), counts.get("unreadable") or 0)
+    hidden = row["unknown"] - sum(map(_is_unknown, row["files"]))
+    number = len(unknown) + max(0, hidden) + max(len(unreadable), row["counts"].get("unreadable", 0))
     return {"count": number, "why": whys.most_common(1)[0][0] if whys else ""}
 
 
-def _unknown_rows(report: Mapping[str, Any]) -> int:
-    return sum(each.get("condition") == FileCondition.UNKNOWN.value for each in _mappings(report.get("findings")))
+def _is_unknown(file: Mapping[str, Any]) -> bool:
+    return bool(file["condition"] == FileCondition.UNKNOWN.value)
 
 
 def _place(file: Mapping[str, Any]) -> tuple[bool, str]:
-    return not file["stuck"], str(file["path"])
+    return not file["stuck"], file["path"]
 
 
-def _files(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    planned = row["report"].get("plan") or {}
-    return {str(each.get("path")): _file(each, planned) for each in _mappings(row["report"].get("findings"))}
+def _file(finding: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    file = {**_texts(finding, _SHOWN), **_numbers(finding, _LENGTHS)}
+    return {**file, "stuck": file["condition"] in _STUCK, "planned": _text(plan.get(_text(finding.get("path"))))}
 
 
-def _file(finding: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-    stuck = finding.get("condition") in _STUCK
-    plan = planned.get(str(finding.get("path")), "")
-    return {**_chosen(finding, (*_SHOWN, *_LENGTHS)), "stuck": stuck, "planned": plan}
-
-
-def _recoveries(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    written = {path for path, file in _files(row).items() if file["condition"] in _WRITTEN_BY_SOMEBODY}
-    done = (_chosen(each, _DONE) for each in _mappings(row["report"].get("recoveries")))
-    return [{**each, "kept": _kept(each, written=each["path"] in written)} for each in done]
+def _recovery(told: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
+    recovery = {**_texts(told, ("path", "outcome", "why")), **_numbers(told, _DONE)}
+    return {**recovery, "kept": _kept(recovery, written=recovery["path"] in written)}
 
 
 def _kept(recovery: Mapping[str, Any], *, written: bool) -> str:
@@ -179,13 +192,35 @@ def _kept(recovery: Mapping[str, Any], *, written: bool) -> str:
     return f"readers see as much as before{unflushed}"
 
 
-def _runs(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return list(_mappings(row.get("runs")))
+def _run(told: Mapping[str, Any]) -> dict[str, Any]:
+    read = _texts(told, ("at", "run", "by", "path", "summary"))
+    return {**read, "dry_run": told.get("dry_run") is True, "counts": _counts(_mapping(told.get("counts")))}
 
 
 def _mappings(of: object) -> Iterator[Mapping[str, Any]]:
     return (each for each in (of if isinstance(of, list) else ()) if isinstance(each, Mapping))
 
 
-def _chosen(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: of.get(name) for name in names}
+def _mapping(of: object) -> Mapping[str, Any]:
+    return of if isinstance(of, Mapping) else {}
+
+
+def _texts(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    return {name: _text(of.get(name)) for name in names}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _numbers(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, float | None]:
+    return {name: of.get(name) if _is_number(of.get(name)) else None for name in names}
+
+
+def _counts(of: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: number for name, number in of.items() if _is_number(number)}
+
+
+def _is_number(value: object) -> bool:
+    # No NaN, which Airflow's store takes and a browser does not, nor a number that no length or duration has.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -103,6 +104,31 @@ def test_the_last_twenty_runs_are_kept() -> None:
 def test_a_row_that_can_not_be_read_hides_no_other() -> None:
     kept = files_after({"runs": "many"}, report(), run(1))
     assert [path["path"] for path in files_page([{}, {"path": "/x", "report": 7}, kept])] == ["/data"]
+
+
+@pytest.mark.parametrize("odd", [7, "text", [7, None], {"x": {"y": []}}, float("nan"), 10**400, None, True])
+def test_whatever_a_task_writes_in_a_row_the_page_shows_the_others(odd: Any) -> None:
+    """Also a browser takes the answer: it knows no NaN, and shows each text as one."""
+    good = files_after(None, report(finding("/data/a", "growing")), run(1))
+    whole = report(finding("/x", "unknown"), recoveries=[{"path": "/x", "outcome": "closed", "bytes_lost": 0}])
+    whole |= {"unreadable": {"/x/y": "denied"}, "counts": {"open": 1, "conditions": {"unknown": 1}}, "stopped": ""}
+    within = {"path": "/x/in", "at": f"{NOW.isoformat()}9", "report": whole}
+    row = {**run(2), "path": "/x", "report": whole, "runs": [run(2)]}
+    hostile = [{**row, name: odd} for name in row]
+    hostile += [{**row, "report": {**whole, name: odd}} for name in whole]
+    for name in ("findings", "recoveries"):
+        hostile += [{**row, "report": {**whole, name: [{**whole[name][0], key: odd}]}} for key in whole[name][0]]
+    hostile += [
+        {**row, "report": {**whole, name: {key: odd}}} for name in ("counts", "unreadable") for key in whole[name]
+    ]
+    hostile += [{**row, "report": {**whole, "counts": {"conditions": {"unknown": odd}}}}]
+    hostile += [{**row, "runs": [{**run(2), key: odd}]} for key in run(2)]
+    for each in hostile:
+        pages = files_page([each, within, {**each, "path": "/x/of/it"}, good])
+        assert "/data" in [path["path"] for path in pages]
+        json.dumps(pages, allow_nan=False)
+        shown = [file[name] for path in pages for file in path["files"] for name in ("path", "condition", "why")]
+        assert all(isinstance(text, str) for text in shown)
 
 
 def test_long_paths_that_begin_alike_have_two_keys() -> None:
