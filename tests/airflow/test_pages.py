@@ -303,7 +303,7 @@ def test_a_declared_stream_is_not_seen_before_its_first_look(window: Visit) -> N
     row = window.page.locator("tr[data-stream=unseen]")
     expect(row).to_contain_text("not seen")
     expect(row).to_contain_text("not looked at yet")
-    expect(window.page.locator("tr[data-findings-of=unseen]")).to_contain_text("turn on its DAG, stream-west.unseen")
+    expect(window.page.locator("tr[data-findings-of=unseen]")).to_contain_text("unpause its DAG, stream-west.unseen")
     window.open("/plugin/kstream?cluster=west&stream=unseen")
     expect(window.page.locator(".ks")).to_contain_text("Its DAG is paused")
 
@@ -312,7 +312,7 @@ def test_a_job_for_which_nothing_works_says_so_and_since_when(window: Visit) -> 
     window.open()
     expect(window.page.locator("tr[data-stream=counts]")).to_contain_text("No TaskManager works for it")
     told = window.page.locator("tr[data-findings-of=counts]")
-    expect(told).to_contain_text(re.compile(r"can't be replaced since .+, 1\sh(.+)? ago"))
+    expect(told).to_contain_text(re.compile(r"can't be replaced\. Since .+, 1\sh(.+)? ago\."))
     expect(told).to_contain_text("What now: nothing, if a person is there")
     window.open("/plugin/kstream?cluster=west&stream=counts")
     shown = window.page.locator(".ks")
@@ -327,11 +327,24 @@ def test_a_job_for_which_nothing_works_says_so_and_since_when(window: Visit) -> 
         ("east/nobody", "There is no such stream"),
         ("east", "There is no such page"),
         ("east/orders/1", "There is no such page"),
+        ("%", "There is no such page"),
+        ("east/%", "There is no such page"),
+        ("east/Your session ended: call 555 0100", "There is no such page"),
     ],
 )
 def test_a_path_below_the_page_names_a_stream_or_nothing(window: Visit, path: str, words: str) -> None:
     window.page.goto(f"{window.url}/plugin/kstream/{path}")
-    expect(window.page.locator(".ks")).to_contain_text(words)
+    shown = window.page.locator(".ks")
+    expect(shown).to_contain_text(words)
+    expect(shown).not_to_contain_text("555")
+
+
+def test_only_a_streams_page_says_that_there_is_no_such_stream(window: Visit) -> None:
+    files = "**/kstream/api/files"
+    window.page.route(files, lambda route: route.fulfill(status=404, json={}))
+    window.open("/plugin/kstream?view=files")
+    expect(window.page.get_by_role("alert")).to_contain_text("failed (404)")
+    window.page.unroute(files)
 
 
 def test_files_that_nobody_can_judge_are_not_called_well(window: Visit) -> None:

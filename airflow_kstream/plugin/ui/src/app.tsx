@@ -5,9 +5,21 @@ import { StreamPage } from "./stream";
 import { Tabs } from "./tabs";
 import { TicketsPage } from "./tickets";
 
+// What the id of a stream can be, as model/names.py has it: no other text of an address is shown.
+const ID = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
+
 /** What follows the page's own path: of `/plugin/kstream/prod/orders` the cluster and the stream. */
 function below(path: string): string[] {
-  return path.replace(/^.*?\/plugin\/kstream/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  return path.replace(/^.*?\/plugin\/kstream/, "").split("/").filter(Boolean).map(decoded);
+}
+
+/** A part of an address; empty if it can't be decoded, like `%`. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return "";
+  }
 }
 
 export function App() {
@@ -15,7 +27,7 @@ export function App() {
   const parts = below(ReactRouterDOM.useLocation().pathname);
   const [cluster, stream] = parts.length ? parts : [query.get("cluster"), query.get("stream")];
   const view = query.get("view") ?? "";
-  const nowhere = parts.length > 0 && parts.length !== 2;
+  const nowhere = (parts.length > 0 && !(parts.length === 2 && cluster && stream)) || (!!stream && !ID.test(stream));
   return (
     <section className="ks">
       <Tabs at={view} />

@@ -153,7 +153,7 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
 
 function FileRow({ file, cluster, form, choose, now }: { file: OpenFile; cluster: string; form: Form | null; choose: () => void; now: number }) {
   const { Link } = ReactRouterDOM;
-  const length = file.visible_length ?? file.length;
+  const length = file.visible_length ?? file.length ?? 0;
   return (
     <tr data-file={file.path}>
       <td>

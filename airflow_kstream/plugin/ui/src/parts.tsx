@@ -50,17 +50,24 @@ const REFUSALS: Record<number, [string, string]> = {
     "You may not read this",
     "It takes the right to read assets, and each stream is shown to those who may read its DAG. Ask an admin of this Airflow for a role with both.",
   ],
-  404: ["There is no such stream", "No stream of this name is stored or declared on this connection, or you may not read its DAG."],
 };
 
-export function Failure({ error, at, retry }: { error: Refused; at: number; retry: () => void }) {
+interface Failed {
+  error: Refused;
+  at: number;
+  retry: () => void;
+  /** What a 404 means, if the page asks for something that may not be there: a title and more words. */
+  missing?: [string, string];
+}
+
+export function Failure({ error, at, retry, missing }: Failed) {
   const plain = error.message === "no-json";
   const [title, advice] = plain
     ? [
         "This Airflow does not serve the pages' data",
         "Its API server runs without the plugin, or refused it: look for kstream in its log, and restart it after an upgrade.",
       ]
-    : (REFUSALS[error.status] ?? [
+    : ((error.status === 404 && missing) || REFUSALS[error.status] || [
         `Airflow's API server failed (${error.status})`,
         "Its log has the cause. Streams are watched regardless.",
       ]);

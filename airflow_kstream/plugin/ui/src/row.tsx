@@ -89,8 +89,11 @@ export function Findings({ row, now }: { row: Row; now: number }) {
     <ul className={`ks-findings${row.findings.every((finding) => finding.waits) ? " ks-waits" : ""}`}>
       {row.findings.map((finding) => (
         <li key={finding.kind + finding.words}>
-          <strong>{sentence(finding.words)}</strong>
-          {finding.since && <span className="ks-muted"> {since(finding.since, now)}</span>}
+          <strong>
+            {sentence(finding.words)}
+            {finding.since && "."}
+          </strong>
+          {finding.since && <span className="ks-muted"> {sentence(since(finding.since, now))}.</span>}
           {finding.why && <span className="ks-why">{sentence(finding.why)}</span>}
           {finding.way_out && (
             <span className="ks-out">

@@ -183,10 +183,10 @@ export interface OpenFile {
   why: string;
   advice: string;
   owner: string;
-  host: string | null;
-  holder: string | null;
-  stream: string | null;
-  application: string | null;
+  host: string;
+  holder: string;
+  stream: string;
+  application: string;
   unchanged_seconds: number;
   open_since: string;
   length: number;

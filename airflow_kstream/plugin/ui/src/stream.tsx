@@ -7,6 +7,8 @@ import { pulseWords, stateWords, TONES } from "./states";
 import type { StreamStored, Submission, Told } from "./stored";
 import { ago, duration, moment, sentence, since } from "./words";
 
+const NONE: [string, string] = ["There is no such stream", "No stream of this name is stored or declared on this connection, or you may not read its DAG."];
+
 /** All that is stored of one stream. */
 export function StreamPage({ cluster, stream }: { cluster: string; stream: string }) {
   const query = new URLSearchParams({ cluster, stream });
@@ -19,7 +21,7 @@ export function StreamPage({ cluster, stream }: { cluster: string; stream: strin
         <Link to={page()}>← All streams</Link>
       </p>
       {!answer.data && <h1>{stream}</h1>}
-      {answer.error && <Failure error={answer.error} at={answer.at} retry={answer.reload} />}
+      {answer.error && <Failure error={answer.error} at={answer.at} retry={answer.reload} missing={NONE} />}
       {!answer.data && !answer.error && <Loading what={stream} />}
       {answer.data && <Stored stored={answer.data} now={now} reload={answer.reload} />}
     </>
@@ -187,7 +189,7 @@ function Events({ events, now }: { events: Told[]; now: number }) {
             <span className="ks-muted" title={`${moment(event.since)}${event.until ? ` to ${moment(event.until)}` : ""}`}>
               {event.until
                 ? `ended ${ago(event.until, now)}, after ${duration((Date.parse(event.until) - Date.parse(event.since)) / 1000)}`
-                : `${since(event.since, now)}: it lasts`}
+                : `${since(event.since, now)}, and it still lasts`}
             </span>
             {event.why && <span className="ks-why">{sentence(event.why)}</span>}
           </div>
