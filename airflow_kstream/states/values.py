@@ -169,11 +169,11 @@ def reached_of(row: object) -> ReachedPositions:
 def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[str, Any]:
     """Return a task's report, brought up to date by a look; what only the task knows stays.
 
-    The task told nothing about a newer generation, so that one's addresses and horizon are left out.
+    The task told nothing about a newer generation: its addresses, its horizon and what is foretold of it are left out.
     """
     told = dict(report) if isinstance(report, Mapping) else {}
     if told.get("generation") != state.generation:
-        told |= {"application_url": "", "logs_url": "", "horizon": None}
+        told |= {"application_url": "", "logs_url": "", "horizon": None, "foretold": []}
     look = {
         "phase": state.state,
         "why": state.verdict,

@@ -10,7 +10,8 @@ from airflow_kstream.model.streams.generation import Desired, DesiredState
 from airflow_kstream.model.streams.horizon import Horizon, HorizonReason
 from airflow_kstream.model.streams.plan import JobReport, Phase, Report
 from airflow_kstream.model.streams.stream_state import StoredProgress, StreamState, TaskIds
-from airflow_kstream.states.values import detail_row, reported, reported_detail
+from airflow_kstream.states.values import detail_row, report_after, reported, reported_detail
+from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.views.pages.fleet import StoredStream, fleet_rows
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -68,3 +69,10 @@ def test_another_word_than_the_task_acted_on_is_not_kept() -> None:
 
 def test_a_task_that_is_the_first_to_look_leaves_what_it_knows() -> None:
     assert shown(REPORT, None, None)["horizon"]["reason"] == PUSHED.reason.value
+
+
+def test_a_newer_generation_is_not_foretold_what_was_said_of_the_one_before() -> None:
+    told = {"generation": 3, "foretold": ["its logs are lost on 3 March"], "logs_url": "http://rm/3"}
+    same, newer = (report_after(told, replace(LOOKED, generation=number), Verdict(None, "")) for number in (3, 4))
+    assert (same["foretold"], same["logs_url"]) == (told["foretold"], told["logs_url"])
+    assert (newer["foretold"], newer["logs_url"]) == ([], "")
