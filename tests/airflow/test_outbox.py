@@ -160,7 +160,7 @@ def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(counts: dict
 
         assert await told.get() == begin("clicks")
         for _ in range(AT_ONCE):
-            await asyncio.to_thread(notifiers.hanging.acquire)
+            assert await asyncio.to_thread(notifiers.hanging.acquire, timeout=60)
         loop.ahead += DEADLINE
         assert {(await told.get()).kind for _ in kinds} == {*kinds}
         assert len(notifiers.attempts) == AT_ONCE
