@@ -77,7 +77,6 @@ class _StreamOperator(DeclaredStreamOperator):
         super().__init__(stream=stream, cluster_conn_id=cluster_conn_id, follows_edits=follows_edits, **kwargs)
         self.only_plan = dry_run
         self.submission: str | None = None
-        self._planned: Callable[..., ExplainedSubmission] | None = None
         self._recalled = NOWHERE
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -135,7 +134,7 @@ class _StreamOperator(DeclaredStreamOperator):
             self._watch_blocked(self._spec(), mode, memory, error, pause=UNREACHED_PAUSE)
 
     def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
-        with self._reconciler() as reconciler:
+        with self._reconciler() as (reconciler, following):
             try:
                 # What a row says is never part of what is known: it only adds to it, for this once.
                 report = reconciler.run(mode, memory.recalls(self._recalled).reached, stall, memory.safe_mode)
@@ -147,7 +146,8 @@ class _StreamOperator(DeclaredStreamOperator):
             # Not before: servers that are silent must not delay what is due.
             report = replace(report, foretold=self._foretold(reconciler))
             every = reconciler.spec.watch.every
-            self._publish(context, report, lives_of(reconciler.session, reconciler.stream), every)
+            lives = lives_of(reconciler.session, reconciler.stream)
+            self._publish(context, report, lives, following(report.generation + 1), every)
             return self._conclude(reconciler.spec, report, mode, memory)
 
     def _foretold(self, reconciler: Reconciler) -> tuple[str, ...]:
@@ -212,11 +212,12 @@ class _StreamOperator(DeclaredStreamOperator):
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
-    def _publish(self, context: Context, report: Report, lives: Sequence[Life], every: timedelta) -> None:
+    def _publish(
+        self, context: Context, report: Report, lives: Sequence[Life], following: ExplainedSubmission, every: timedelta
+    ) -> None:
         """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
-        following = self._planned(report.generation + 1) if self._planned else None
         record(self.cluster_conn_id, report, ti, lives, following, every)
         ti.xcom_push("yarn_application", report.job.application_url)
         ti.xcom_push("yarn_logs", report.job.logs_url)
@@ -228,15 +229,16 @@ class _StreamOperator(DeclaredStreamOperator):
             self.log.warning("%s: %s", report.stream, sentence)
 
     @contextmanager
-    def _reconciler(self) -> Iterator[Reconciler]:
+    def _reconciler(self) -> Iterator[tuple[Reconciler, Callable[[int], ExplainedSubmission]]]:
+        """Yield it, and what makes the plan of the submission that a generation would begin with."""
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             known = self._known_on(cluster)
             engine = self._engine(known.spec)
-            self._planned = partial(planned, cluster, known, engine)
-            self.submission = str(self._planned())
+            following = partial(planned, cluster, known, engine)
+            self.submission = str(following())
             with open_session(cluster, known.identity(cluster)) as session:
                 run = StreamRun(session, known.spec, engine, AirflowSecrets(), declared=known.submittable)
-                yield Reconciler(run, tell=self.log.info, patient=False)
+                yield Reconciler(run, tell=self.log.info, patient=False), following
 
     def _engine(self, spec: StreamSpec) -> Engine:
         return engine_of(spec)

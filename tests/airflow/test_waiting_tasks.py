@@ -443,6 +443,15 @@ def test_a_refused_mapping_in_a_dag_of_ones_own_watches_what_runs(fleet: Fleet) 
     assert fleet.yarn.apps == {}
 
 
+def test_a_task_keeps_nothing_that_would_ask_its_cluster_after_its_work(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    keep = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=fleet.specs["orders"])
+    before = {name for name, value in vars(keep).items() if callable(value)}
+    with pytest.raises(TaskDeferred):
+        keep.execute(context())
+    assert {name for name, value in vars(keep).items() if callable(value)} == before
+
+
 def test_a_refused_declarations_task_waits_for_servers_that_are_away(fleet: Fleet) -> None:
     fleet.declare("orders")
     fleet.refused.add("orders")
