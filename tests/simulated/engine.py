@@ -119,6 +119,9 @@ class FakeEngine:
             nodes=self.needs_nodes,
         )
 
+    def close_former(self, session: ClusterSession, observation: Observation) -> None:
+        pass
+
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         return None
 

@@ -48,7 +48,7 @@ from airflow_kstream.supervise.streams.flink.flink_examiner import FlinkExaminer
 from airflow_kstream.supervise.streams.flink.flink_keeper import flink_worker_tokens
 from airflow_kstream.supervise.streams.flink.flink_progress import CHECKPOINT, LOG, flink_progress
 from airflow_kstream.supervise.streams.flink.flink_stop import FlinkStop
-from airflow_kstream.supervise.streams.flink.resume_points import newest_savepoint, remove, resume
+from airflow_kstream.supervise.streams.flink.resume_points import close_former, newest_savepoint, remove, resume
 from airflow_kstream.supervise.streams.folder.engine import (
     Adopted,
     EngineWords,
@@ -105,6 +105,9 @@ class FlinkEngine:
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         return flink_needs(cluster, _flink(spec))
+
+    def close_former(self, session: ClusterSession, observation: Observation) -> None:
+        close_former(session, observation)
 
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         return resume(session, observation)

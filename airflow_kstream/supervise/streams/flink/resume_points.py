@@ -32,16 +32,11 @@ _CLOSED, _OPEN = "555", "755"
 
 
 def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
-    """Return where the next generation begins, with the checkpoints of the newest one closed.
-
-    Raises Conflict: as `resume_point`, and when what that names is gone. Raises Denied: when the checkpoints are not
-    ours to close, and no person said where to begin.
-    """
+    """Return where the next generation begins. Raises Conflict: as `resume_point`, and when what that names is gone."""
     claim, left = observation.claim, tuple[FlinkCheckpoint, ...]()
     job = job_of(observation.stream, claim) if claim else None
     # What it ran with counts, and not what is declared now.
     if claim and job and isinstance(claim.spec, FlinkStreamSpec):
-        _close_dead(session.hdfs, observation, claim.spec, job)
         # What a stranger put there is no state of this job's.
         ours = frozenset({session.state.user, *([observation.current.user] if observation.current else [])})
         left = points_of(session.hdfs, claim.spec, job, ours)
@@ -58,9 +53,18 @@ def resume(session: ClusterSession, observation: Observation) -> ResumePoint:
     return point
 
 
-def _close_dead(hdfs: Hdfs, observation: Observation, spec: FlinkStreamSpec, job: str) -> None:
+def close_former(session: ClusterSession, observation: Observation) -> None:
+    """Close the checkpoints of the newest generation, which is dead.
+
+    Raises Denied: when they are not ours to close, and no person said where to begin.
+    """
+    claim = observation.claim
+    job = job_of(observation.stream, claim) if claim else None
+    if claim is None or job is None or not isinstance(claim.spec, FlinkStreamSpec):
+        return
+    spec = claim.spec
     try:
-        close(hdfs, spec, job)
+        close(session.hdfs, spec, job)
     except Denied as denied:
         # Who says where to begin knows what became of it; its owner alone could close it.
         if observation.placed:

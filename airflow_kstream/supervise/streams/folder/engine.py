@@ -148,11 +148,16 @@ class Engine(Protocol):
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
         """Tell what the next generation needs of the cluster: its queue, its containers and the files in HDFS."""
 
+    def close_former(self, session: ClusterSession, observation: Observation) -> None:
+        """Keep the newest generation, which is dead, from writing another state after the one that `resume` returns.
+
+        Raises Denied: when that is not ours to close, and no person said where to begin.
+        """
+
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         """Return with which state the next generation begins; None if its job finds that itself.
 
-        The newest generation is dead. What it could still write of its checkpoints is closed before they are read, so
-        that nothing comes after what is returned. A person's word on the next generation's start wins.
+        It only reads. Before a claim `close_former` was called. A person's word on the next generation's start wins.
 
         Raises Conflict: with the way out, when the state that was reached is gone, or nobody said where a first
         generation starts. Raises InvalidInput: when the person's word makes no sense for this engine.

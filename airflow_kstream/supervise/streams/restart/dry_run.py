@@ -95,7 +95,7 @@ def blocked(run: StreamRun, observation: Observation, step: Step) -> tuple[str, 
         case Stop(obstacle=obstacle) if obstacle:
             return (f"it keeps running, because its successor could not start: {obstacle}",)
         case Submit() | Stop():
-            errors = list(_errors(run, observation, needs_all=isinstance(step, Submit) or step.preflight))
+            errors = list(_errors(run, observation, step))
         case _:
             return ()
     proven = [error for error in errors if not isinstance(error, Unavailable)]
@@ -104,16 +104,16 @@ def blocked(run: StreamRun, observation: Observation, step: Step) -> tuple[str, 
     return tuple(error.without_advice for error in proven)
 
 
-def _errors(run: StreamRun, observation: Observation, *, needs_all: bool) -> Iterator[KstreamError]:
+def _errors(run: StreamRun, observation: Observation, step: Submit | Stop) -> Iterator[KstreamError]:
     try:
         require_available(run, observation)
     except KstreamError as error:
         yield error
-    if not needs_all:
+    if isinstance(step, Stop) and not step.preflight:
         return
-    if observation.claim is None:
+    if isinstance(step, Submit):
         try:
-            # It changes nothing where nothing ran yet: there are no checkpoints of a former generation to close.
+            # What a generation that runs will leave can't be told yet.
             run.engine.resume(run.session, run.spec, observation)
         except KstreamError as error:
             yield error

@@ -182,6 +182,7 @@ class Submitter:
             if orders_changed(self.subject, observation) or self.subject.folder.repeat_former(observation.desired):
                 return
             take_ownership_before_claim(subject, observation, step.why, self.story.record)
+            subject.engine.close_former(subject.session, observation)
             resume = subject.engine.resume(subject.session, subject.spec, observation)
             try:
                 claim = self._claim(subject, observation, step, resume)

@@ -188,6 +188,9 @@ class SparkEngine:
         setting = layered_setting(spec.plain_conf, cluster.spark_conf, default=lambda key: defaults.get(key, ""))
         return spark_needs(spec, setting, client.queue, cluster.default_fs)
 
+    def close_former(self, session: ClusterSession, observation: Observation) -> None:
+        """Do nothing: a query writes to its checkpoint under its claim's fence."""
+
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         """Return None: a query finds its batch in its checkpoint."""
         if observation.start_word:

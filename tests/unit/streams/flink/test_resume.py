@@ -59,6 +59,19 @@ def test_a_dry_run_says_what_the_first_generation_lacks(flink: FlinkLife) -> Non
     assert blocked(flink.life.run, observe(flink.life.run), first) == ()
 
 
+def test_a_dry_run_says_what_a_later_generation_lacks_and_closes_nothing(begun: FlinkLife) -> None:
+    begun.complete(1)
+    begun.die()
+    again(begun)
+    begun.die()
+    successor = Submit(3, "it died")
+    assert blocked(begun.life.run, observe(begun.life.run), successor) == ()
+    begun.hdfs.delete(begun.engine.resumed[-1], recursive=True)
+    (why,) = blocked(begun.life.run, observe(begun.life.run), successor)
+    assert "gone" in why
+    assert begun.folder not in begun.hdfs.modes
+
+
 def test_the_first_generation_begins_with_the_savepoint_that_a_person_names(flink: FlinkLife) -> None:
     flink.hdfs.write("/old/savepoint-7/_metadata", metadata(7))
     start_from(flink.life.run, "moved here", path="/old/savepoint-7", drops_unmapped=True)
