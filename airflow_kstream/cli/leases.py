@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -227,18 +227,7 @@ def recover(
         )
         for path in paths
     ]
-    settings = {request.path: request.settings() for request in requests}
-    reports: dict[str, RecoveryReport] = {}
-    try:
-        with _recovering(cluster_name) as (session, progress):
-            for path in settings:
-                if progress.exit_code is None:
-                    reports[path] = recover_stuck_files(session, settings[path], progress.watcher)
-    finally:
-        # Also if a later path failed: the report covers what was done.
-        _print_reports(settings, reports, as_json=as_json, dry_run=dry_run)
-    left = any(report.incomplete or (not dry_run and lease_views.left_alone(report)) for report in reports.values())
-    raise typer.Exit(progress.exit_code or (_SOMETHING_LEFT if left else 0))
+    raise typer.Exit(_recover(cluster_name, requests, as_json=as_json))
 
 
 @app.command()
@@ -267,6 +256,23 @@ def _recovering(cluster_name: str) -> Iterator[tuple[LeaseSession, ProgressDispl
         ProgressDisplay(Console(stderr=True)).showing_progress() as progress,
     ):
         yield session, progress
+
+
+def _recover(cluster_name: str, requests: Sequence[RecoveryRequest], *, as_json: bool) -> int:
+    """Carry out the requests one after the other, print what was done, and return the exit code."""
+    settings = {request.path: request.settings() for request in requests}
+    dry_run = any(request.dry_run for request in requests)
+    reports: dict[str, RecoveryReport] = {}
+    try:
+        with _recovering(cluster_name) as (session, progress):
+            for path in settings:
+                if progress.exit_code is None:
+                    reports[path] = recover_stuck_files(session, settings[path], progress.watcher)
+    finally:
+        # Also if a later path failed: the report covers what was done.
+        _print_reports(settings, reports, as_json=as_json, dry_run=dry_run)
+    left = any(report.incomplete or (not dry_run and lease_views.left_alone(report)) for report in reports.values())
+    return progress.exit_code or (_SOMETHING_LEFT if left else 0)
 
 
 def _print_reports(

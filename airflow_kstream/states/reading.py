@@ -195,7 +195,7 @@ def _mapping(keys: Mapping[str, StoredValue], key: str) -> Mapping[str, Any] | N
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

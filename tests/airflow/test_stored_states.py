@@ -74,8 +74,9 @@ def test_each_streams_state_is_read_with_its_cluster(session: Session) -> None:
     assert (sales.cluster, sales.stream, sales.active, sales.detail) == ("east", "sales", False, None)
 
 
-def test_a_row_that_cant_be_read_hides_no_other(session: Session) -> None:
-    store(session, asset_uri("prod", "orders"), verdict="{", detail="[]", told="17")
+@pytest.mark.parametrize("text", ["{", "[" * 100_000], ids=["cut", "nested"])
+def test_a_row_that_cant_be_read_hides_no_other(session: Session, text: str) -> None:
+    store(session, asset_uri("prod", "orders"), verdict=text, detail="[]", told="17")
     store(session, asset_uri("prod", "sales"), verdict=json.dumps(STATE.to_json()))
     orders, sales = stored_states(session)
     assert (orders.state, orders.detail, orders.told.kinds) == (None, None, frozenset())
