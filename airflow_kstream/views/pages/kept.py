@@ -74,22 +74,48 @@ def _shown(text: str) -> str:
 
 def tickets_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the renewals of a cluster's tickets: alerts and failures first, then what expires next."""
-    rows = [dict(row) for row in kept if row.get("principal")]
+    rows = [read for row in kept if (read := _ticket(row))["principal"] and read["at"]]
     return [shown(row) for row in sorted(rows, key=_ticket_place)]
 
 
 def keytabs_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the checks of a cluster's keytabs, the worst first."""
-    rows = [dict(row) for row in kept if row.get("principal")]
+    rows = [read for row in kept if (read := _keytab(row))["principal"] and read["at"]]
     return [shown(row) for row in sorted(rows, key=_keytab_place)]
 
 
+def _ticket(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of a row, each value of its type.
+
+    Any task that names the asset may have written it.
+    """
+    return {
+        **_texts(row, ("principal", "state", "outcome", "error", "dag")),
+        **_moments(row, ("expiry", "renew_until", "failing_since", "at")),
+        "failures": _numbers(row, ("failures",))["failures"] or 0,
+        "alert": row.get("alert") is True,
+    }
+
+
+def _keytab(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of a row, as `_ticket` does."""
+    return {
+        **_texts(row, ("principal", "keytab", "login", "severity", "dag")),
+        **_moments(row, ("at",)),
+        **_numbers(row, ("kvno", "kdc_kvno")),
+        "findings": [_texts(each, ("kind", "severity", "words", "remedy")) for each in _mappings(row.get("findings"))],
+        "streams": [
+            {**_texts(each, ("stream",)), **_moments(each, ("dies_from",))} for each in _mappings(row.get("streams"))
+        ],
+    }
+
+
 def _ticket_place(row: Mapping[str, Any]) -> tuple[bool, bool, str, str]:
-    return not row.get("alert"), not row.get("failures"), str(row.get("expiry") or ""), str(row["principal"])
+    return not row["alert"], not row["failures"], row["expiry"], row["principal"]
 
 
 def _keytab_place(row: Mapping[str, Any]) -> tuple[int, str]:
-    return _SEVERITIES.get(str(row.get("severity")), len(_SEVERITIES)), str(row["principal"])
+    return _SEVERITIES.get(row["severity"], len(_SEVERITIES)), row["principal"]
 
 
 def files_page(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -211,6 +237,18 @@ def _texts(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _moments(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Return the texts that are moments in ISO 8601; a browser can count with no other."""
+    return {name: text if _is_moment(text) else "" for name, text in _texts(of, names).items()}
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _numbers(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, float | None]:

@@ -11,6 +11,7 @@ import pytest
 from airflow_kstream.views.pages.kept import FILES, files_after, files_page, key_of, keytabs_of, tickets_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SEEN = {"at": NOW.isoformat()}
 
 
 def finding(path: str, condition: str) -> dict[str, Any]:
@@ -139,9 +140,15 @@ def test_long_paths_that_begin_alike_have_two_keys() -> None:
 
 
 def test_a_ticket_that_fails_comes_before_one_that_expires_sooner() -> None:
-    fails = {"principal": "etl@A", "failures": 3, "expiry": "2026-03-02T00:00:00+00:00", "error": "password=hunter2"}
-    alert = {"principal": "ops@A", "failures": 9, "alert": True, "expiry": "2026-03-03T00:00:00+00:00"}
-    fresh = {"principal": "ann@A", "failures": 0, "expiry": "2026-03-01T13:00:00+00:00"}
+    fails = {
+        **SEEN,
+        "principal": "etl@A",
+        "failures": 3,
+        "expiry": "2026-03-02T00:00:00+00:00",
+        "error": "password=hunter2",
+    }
+    alert = {**SEEN, "principal": "ops@A", "failures": 9, "alert": True, "expiry": "2026-03-03T00:00:00+00:00"}
+    fresh = {**SEEN, "principal": "ann@A", "failures": 0, "expiry": "2026-03-01T13:00:00+00:00"}
     shown = tickets_of([fresh, fails, alert, {}])
     assert [row["principal"] for row in shown] == ["ops@A", "etl@A", "ann@A"]
     assert "hunter2" not in str(shown)
@@ -149,6 +156,18 @@ def test_a_ticket_that_fails_comes_before_one_that_expires_sooner() -> None:
 
 def test_the_worst_keytab_comes_first() -> None:
     rows = [
-        {"principal": name, "severity": severity} for name, severity in (("a", None), ("b", "note"), ("c", "error"))
+        {**SEEN, "principal": name, "severity": severity}
+        for name, severity in (("a", None), ("b", "note"), ("c", "error"))
     ]
     assert [row["principal"] for row in keytabs_of(rows)] == ["c", "b", "a"]
+
+
+def test_what_a_task_wrote_otherwise_of_tickets_and_keytabs_is_left_out() -> None:
+    """Any task that names the cluster's asset may write there, and the browser reads fields of lists, and counts."""
+    strange = {**SEEN, "principal": "etl@A", "expiry": "soon", "failures": "3", "alert": "no", "error": {"a": 1}}
+    (ticket,) = tickets_of([strange, {**SEEN, "principal": 7}, {"principal": "ann@A", "at": "yesterday"}])
+    assert (ticket["expiry"], ticket["failures"], ticket["alert"], ticket["error"]) == ("", 0, False, "")
+    odd = {**SEEN, "principal": "etl@A", "kvno": 1e400, "findings": [7, {"words": ["a"]}], "streams": {"a": 1}}
+    (keytab,) = keytabs_of([odd])
+    assert (keytab["kvno"], keytab["streams"]) == (None, [])
+    assert keytab["findings"] == [{"kind": "", "severity": "", "words": "", "remedy": ""}]

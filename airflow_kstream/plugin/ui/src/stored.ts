@@ -243,10 +243,11 @@ export interface Ticket {
   principal: string;
   state: string;
   outcome: string;
-  expiry: string | null;
-  renew_until: string | null;
+  /** Moments; empty where there is none. */
+  expiry: string;
+  renew_until: string;
+  failing_since: string;
   failures: number;
-  failing_since: string | null;
   error: string;
   alert: boolean;
   at: string;
@@ -257,10 +258,11 @@ export interface Keytab {
   keytab: string;
   kvno: number | null;
   kdc_kvno: number | null;
-  login: string | null;
-  severity: string | null;
+  login: string;
+  severity: string;
   findings: { kind: string; severity: string; words: string; remedy: string }[];
-  streams: { stream: string; generation: number; dies_from: string | null; fails_from: string | null }[];
+  /** Those that it ends, each with the moment, or empty where none is known. */
+  streams: { stream: string; dies_from: string }[];
   at: string;
 }
 

@@ -100,8 +100,8 @@ function TicketRow({ ticket, now }: { ticket: Ticket; now: number }) {
         {left !== null && (
           <>
             <progress className={`ks-left ks-left-${tone}`} max={1} value={Math.max(0, Math.min(1, left / whole))} aria-label={`${ticket.principal}: ${duration(left)} left`} />
-            <small title={moment(ticket.expiry!)}>
-              {left > 0 ? `ends ${away(ticket.expiry!, now)}` : `ended ${away(ticket.expiry!, now)}`}
+            <small title={moment(ticket.expiry)}>
+              {left > 0 ? `ends ${away(ticket.expiry, now)}` : `ended ${away(ticket.expiry, now)}`}
               {ticket.renew_until && <span className="ks-muted"> · renewable until {moment(ticket.renew_until)}</span>}
             </small>
           </>
