@@ -161,6 +161,8 @@ def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable
         HorizonReason.SHORTER_TOKENS,
         # Nothing on the minicluster has tokens of its own that end before HDFS's.
         HorizonReason.SERVICE_TOKEN,
+        # Spark's new executors get the driver's own tokens. For Flink: tests/real/flink/test_watching.py.
+        HorizonReason.NO_NEW_WORKERS,
         # A stream whose pushes end is restarted before that: tests/real/cluster/test_token_pushes.py.
         HorizonReason.NOT_PUSHED,
         # This one is ours to end, and the others are none.
