@@ -204,8 +204,18 @@ class Checks:
         return max((number for of, number in self.claims if of == folder), default=0)
 
     def to_be_replaced(self, folder: str) -> int:
-        """Return the highest generation that a person wants to be replaced."""
-        return max((word.up_to for word in self.words if word.folder == folder and word.said is None), default=0)
+        """Return the highest generation that a person wants to be replaced, unless a later order to run took that
+        back."""
+        said = [word for word in self.words if word.folder == folder]
+        runs = [word for word in said if word.said is DesiredState.RUNNING]
+        return max(
+            (
+                word.up_to
+                for word in said
+                if word.said is None and not any(run.ended is None or run.ended >= word.began for run in runs)
+            ),
+            default=0,
+        )
 
     def story(self, last: int = 400) -> str:
         return "\n".join(self.told[-last:])

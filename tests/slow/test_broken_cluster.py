@@ -57,7 +57,9 @@ ROOTS = {
     "staging-preserved": "orders: its end leaves its files behind",
     "supervisors-stream": "clicks: it speaks for all streams, as ",
     "ticket-forwardable": "",
+    "unbounded": "",
     "yarn-acls": "",
+    "plain-http": "",
     # The version's own.
     "hdfs-17430": "",
     "hdfs-17861": "",

@@ -41,7 +41,7 @@ class Supervisor:
         return self._process.poll() is None
 
     def clients(self) -> list[psutil.Process]:
-        """Return the engine's client that it runs, once that is Java."""
+        """Return the engine's client that submits for it; one that was asked for its version submits nothing."""
         return [child for child in psutil.Process(self.pid).children() if _is_client(child)]
 
     def kill(self) -> None:
@@ -96,4 +96,4 @@ def _is_client(process: psutil.Process) -> bool:
         words = " ".join(process.cmdline())
     except psutil.Error:
         return False
-    return any(client in words for client in _CLIENTS)
+    return any(client in words for client in _CLIENTS) and "--version" not in words
