@@ -101,14 +101,20 @@ def _below(queue: Mapping[str, Any], *keys: str) -> Iterator[Mapping[str, Any]]:
 def _of_capacity(queue: Mapping[str, Any]) -> Queue:
     path = str(queue.get("queuePath") or queue["queueName"])
     # Its calculator may count memory alone, and the page doesn't tell; a single container is always held to both.
-    most = Size(_size(queue, "maxEffectiveCapacity").memory)
+    most = Size(_most(queue, "maxEffectiveCapacity").memory)
     labelled = bool(queue.get("defaultNodeLabelExpression"))
     return Queue(path, str(queue.get("state", "")), most, _size(queue, "maximumAllocation"), labelled)
 
 
 def _of_fair(queue: Mapping[str, Any]) -> Queue:
     largest = _size(queue, "maxContainerAllocation")
-    return Queue(str(queue["queueName"]), most=_size(queue, "maxResources"), largest=largest)
+    return Queue(str(queue["queueName"]), most=_most(queue, "maxResources"), largest=largest)
+
+
+def _most(queue: Mapping[str, Any], key: str) -> Size:
+    """Return a share of the nodes. Of none, as for a while after a failover, it says nothing."""
+    size = _size(queue, key)
+    return size if size.memory else UNKNOWN_SIZE
 
 
 def _size(queue: Mapping[str, Any], key: str) -> Size:

@@ -82,8 +82,8 @@ def _checks(run: StreamRun, observation: Observation | None) -> tuple[Callable[[
         lambda: run.engine.preflight(run.cluster, run.spec),
         lambda: _log_in(run.session.identity),
         run.session.yarn.active,
+        lambda: require_nodes(run, observation),
         lambda: require_successors_needs(run),
-        lambda: require_nodes(run),
         lambda: require_right_to_submit(run, observation) if observation else None,
     )
 

@@ -36,16 +36,18 @@ def require_successors_needs(run: StreamRun) -> None:
             _require_checkpoint(run.session, plain_path(checkpoint), run.spec.name)
 
 
-def require_nodes(run: StreamRun) -> None:
-    """Check that YARN has nodes, which it may lack for a while after the start of a whole cluster, where the engine's
-    client fails at once without: each try would cost a generation. What waits there for a node is let do so, because an
-    autoscaler may add the first one for it alone.
+def require_nodes(run: StreamRun, observation: Observation | None = None) -> None:
+    """Check that YARN has nodes, which it may lack for a while after the start of a whole cluster, or after a failover.
+
+    Nothing that runs is stopped without them, and no client that fails at once without is started: each try would cost
+    a generation. What would wait there for a node is let do so, because an autoscaler may add the first one for it
+    alone.
 
     What can't be asked does not count. Raises Unavailable: when none runs.
     """
-    yarn = run.session.yarn
+    yarn, runs = run.session.yarn, observation is not None and observation.any_alive
     try:
-        if not run.engine.needs(run.cluster, run.spec).nodes:
+        if not (runs or run.engine.needs(run.cluster, run.spec).nodes):
             return
         nodes, server = yarn.running_nodes(), yarn.active()
     except KstreamError:

@@ -81,6 +81,15 @@ class TestTheSchedulersPage:
             queues = Queues.from_json({"scheduler": {"schedulerInfo": info}})
             assert queues == Queues((replace(ROOM, state="", most=Size(8192, 16)),))
 
+    def test_a_share_of_no_nodes_says_nothing(self) -> None:
+        """A ResourceManager that has just become active knows none until they report to it."""
+        nothing = {"memory": 0, "vCores": 0}
+        (queue,) = Queues.from_json(capacity(leaf("root.streams", maxEffectiveCapacity=nothing))).queues
+        assert (queue.most, queue_obstacle(Queues((queue,), complete=True), NEEDS)) == (Size(), "")
+        child = {"queueName": "root.streams", "maxResources": nothing}
+        info = {"type": "fairScheduler", "rootQueue": {"queueName": "root", "childQueues": [child]}}
+        assert Queues.from_json({"scheduler": {"schedulerInfo": info}}) == Queues((Queue("root.streams"),))
+
     def test_another_scheduler_has_no_queues_that_we_know(self) -> None:
         assert Queues.from_json({"scheduler": {"schedulerInfo": {"type": "fifoScheduler"}}}) == Queues()
 
@@ -482,6 +491,16 @@ def test_a_cluster_whose_nodes_are_not_back_yet_costs_no_generation(life: Life) 
     assert Reconciler(life.run, told.append).run().generation == 2
     assert life.clock.now() > ended + timedelta(minutes=4)
     assert any("find a node for the next generation of orders" in line for line in told)
+
+
+def test_nothing_that_runs_is_stopped_while_no_node_could_run_its_successor(life: Life) -> None:
+    life.begin()
+    life.request_restart()
+    life.yarn.nodes = 0
+    with pytest.raises(RestartAborted, match="no node of YARN's runs; the current generation keeps running"):
+        life.reconcile()
+    life.yarn.nodes = 1
+    assert life.reconcile().generation == 2
 
 
 @pytest.mark.parametrize("error", [Unavailable, Denied, NotFound])
