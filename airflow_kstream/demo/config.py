@@ -48,9 +48,9 @@ BRISK_STOP = StopPolicy(
 )
 BRISK_SUBMIT = SubmitPolicy(timeout=timedelta(seconds=90), ttl=timedelta(seconds=60))
 BRISK_HEARTBEAT = HeartbeatPolicy(start_timeout=timedelta(minutes=3))
-# Each push wakes a task of Airflow, which takes seconds of a minute and a half. A busy driver answers within half a
-# minute; of what was pushed before, 24 s are left for a restart then.
-BRISK_REFRESH = RefreshPolicy(push_ratio=0.4, confirm_within=timedelta(seconds=30))
+# Each push wakes a task of Airflow, which takes seconds of a minute and a half, and may have been killed: it is back
+# within 40 s, and then 20 s for an answer and 9 s for a restart are left.
+BRISK_REFRESH = RefreshPolicy(push_ratio=0.25, confirm_within=timedelta(seconds=20))
 BRISK_WATCH = WatchPolicy(
     every=timedelta(seconds=3), look_every=timedelta(seconds=1), recovery_wait=timedelta(seconds=20)
 )
@@ -65,7 +65,7 @@ _BRISK: dict[str, Any] = {
 # A JobManager answers a push within a minute, each one before a restart would be planned.
 _OF_FLINK: dict[str, Any] = {
     "restart": replace(BRISK_RESTART, plan_ratio=0.65),
-    "refresh": replace(BRISK_REFRESH, push_ratio=0.25, confirm_within=timedelta(seconds=75)),
+    "refresh": replace(BRISK_REFRESH, confirm_within=timedelta(seconds=75)),
 }
 
 

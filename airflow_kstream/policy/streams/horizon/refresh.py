@@ -96,6 +96,20 @@ def due_push(spec: StreamSpec, observation: Observation, ends: Horizon | None) -
     return Push(claim.generation, app.id, f"its tokens are to be replaced before {_moment(ends.hard)}")
 
 
+def pushes_first(spec: StreamSpec, observation: Observation, ends: Horizon) -> bool:
+    """Return whether fresh tokens are tried, or an answer to them is waited for, before a restart that is due.
+
+    Nobody was there to push while that was due. A push costs a healthy job nothing, and an answer comes before the
+    restart has to.
+    """
+    vain = observation.pushes.vain
+    if ends.plan is None or ends.force is None or not (vain or due_push(spec, observation, ends)):
+        return False
+    first = vain[0].at if vain else observation.now
+    answered_by = first + spec.refresh.confirm_within
+    return ends.push is not None and ends.plan <= first and observation.now < answered_by <= ends.force
+
+
 def due_revocation(observation: Observation) -> Revoke | None:
     """Return the generation whose pushed tokens are to be cancelled now, if any.
 

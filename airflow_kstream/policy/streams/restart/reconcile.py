@@ -34,7 +34,7 @@ from airflow_kstream.policy.streams.ends.death import Dead, death, ran, unwritte
 from airflow_kstream.policy.streams.ends.starvation import dead_launch_token
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
 from airflow_kstream.policy.streams.horizon.horizon import horizon_of
-from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation
+from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, pushes_first
 from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, SpecChange, words_of
 from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as
 
@@ -120,12 +120,13 @@ def _reason_to_stop(change: SpecChange, ends: Horizon | None, looks: Looks) -> s
     observation = change.observation
     number, desired, wanted = observation.generation, observation.desired, change.spec.on_change is OnChange.RESTART
     dead_token = dead_launch_token(observation, looks)
+    due = ends is not None and ends.due(observation.now) and not pushes_first(change.spec, observation, ends)
     changed = wanted and change.failed is None and change.difference.change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
         (desired.restarts(number), _requested(observation)),
-        (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
+        (due, _horizon_words(ends, observation.now)),
         (changed, DECLARED_SPEC_CHANGED),
         (bool(dead_token), f"nothing of it works, and its new workers have a dead token: {dead_token}"),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),

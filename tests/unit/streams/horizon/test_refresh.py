@@ -179,6 +179,31 @@ def test_a_supervisor_that_was_away_for_less_than_the_tolerance_finds_it_alive(a
     assert isinstance(step, Settled)
 
 
+@pytest.mark.parametrize("away", [18 * HOUR, 21 * HOUR])
+def test_a_supervisor_that_was_away_while_pushes_were_due_pushes_before_it_restarts(away: timedelta) -> None:
+    life = Life()
+    life.live(8 * DAY, pace=HOUR)
+    life.now = life.pushed[-1] + away
+    assert isinstance(life.step(), Push)
+    assert isinstance(life.live(2 * DAY, pace=HOUR), Settled)
+
+
+def test_a_push_that_comes_late_delays_the_restart_for_its_answer_alone() -> None:
+    life = Life()
+    life.live(8 * DAY, pace=HOUR)
+    life.now, life.answers = life.pushed[-1] + 18 * HOUR, False
+    came_back = life.now
+    assert isinstance(life.live(HOUR, pace=MINUTE), Stop)
+    assert life.now - came_back == SPEC.refresh.confirm_within
+
+
+def test_no_late_push_is_tried_when_its_answer_would_come_too_late() -> None:
+    life = Life()
+    life.live(8 * DAY, pace=HOUR)
+    life.now = life.end - HOUR - SPEC.refresh.confirm_within + MINUTE
+    assert isinstance(life.step(), Stop)
+
+
 def test_the_tolerance_is_what_an_absence_may_last() -> None:
     life = Life()
     life.live(8 * DAY, pace=HOUR)
