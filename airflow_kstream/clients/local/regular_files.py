@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -123,18 +125,29 @@ def declaration_files(folder: Path) -> list[Path]:
 
     Raises OSError: when a folder can't be read.
     """
-    found = (file for file in folder.rglob("*.y*ml") if file.suffix in {".yaml", ".yml"} and not file.is_dir())
+    found = (file for file in _files_below(folder) if file.suffix in {".yaml", ".yml"})
     return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def declared_names(folder: Path | None) -> frozenset[str] | None:
     """Return the names in the folder and below, whichever connection they are for; None if that is not known.
 
-    A folder without any file proves nothing: its disk may not be mounted, or a checkout may be under way.
+    A folder without any file proves nothing: its disk may not be mounted, or a checkout may be under way. Neither does
+    one of which a part can't be read.
     """
     if folder is None:
         return None
     try:
-        return frozenset(file.stem for file in folder.rglob("*.y*ml")) or None
+        return frozenset(file.stem for file in _files_below(folder) if file.match("*.y*ml")) or None
     except OSError:
         return None
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield all files. Raises OSError: when a folder can't be read, of which Path.rglob says nothing."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise error
+
+    for within, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(within, name) for name in names)

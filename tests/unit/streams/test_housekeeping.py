@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.cli import main
-from airflow_kstream.clients.local.regular_files import declared_names
+from airflow_kstream.clients.local.regular_files import declaration_files, declared_names
 from airflow_kstream.model.errors import Conflict, Denied, NotFound, Unavailable
 from airflow_kstream.model.streams.event import Ledger, ToldSubject
 from airflow_kstream.model.streams.generation import DesiredState, StreamId
@@ -317,6 +319,31 @@ def test_a_folder_of_declarations_without_a_file_proves_nothing(tmp_path: Path) 
     (tmp_path / "prod").mkdir()
     (tmp_path / "prod" / "orders.yaml").write_text("name: orders\ncredenti")
     assert declared_names(tmp_path) == frozenset({"orders"})
+
+
+def test_a_folder_of_declarations_of_which_a_part_cannot_be_read_proves_nothing(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    for path in (tmp_path / "orders.yaml", closed / "sales.yaml"):
+        path.touch()
+    tmp_path.chmod(0o755)
+    closed.chmod(0)
+    # Nobody may enter the folders above: this one is reached as the current one.
+    with contextlib.chdir(tmp_path), without_roots_rights():
+        assert declared_names(Path()) is None
+        with pytest.raises(PermissionError):
+            declaration_files(Path())
+
+
+@contextlib.contextmanager
+def without_roots_rights() -> Iterator[None]:
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 @pytest.fixture
