@@ -23,7 +23,7 @@ from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import TOKENS
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.fields import SPARK_BINARIES, is_application_id
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -192,7 +192,11 @@ def push(
 def _pushes(
     cluster: Cluster, identity: Identity, application_id: str, binary: str, *, shorten: bool, keep: bool
 ) -> Iterator[HandPush]:
-    """Yield each push. After a failure of a later one, another try follows while its token lives."""
+    """Yield each push. After a failure of a later one, another try follows while its token lives.
+
+    Raises that failure: when its token has ended. Raises NotFound: when YARN has forgotten the application, as it does
+    with the oldest of those that ended.
+    """
     with open_session(cluster, identity) as session:
         pushed = push_by_hand(session, application_id, binary, shorten=shorten)
     yield pushed
@@ -205,9 +209,17 @@ def _pushes(
                     return
                 pushed = push_by_hand(session, application_id, binary, shorten=True)
         except KstreamError as error:
-            note(f"not pushed: {error}; its token ends {moment(pushed.end, datetime.now(UTC))}")
+            now = datetime.now(UTC)
+            note(f"not pushed: {error}; its token ends {moment(pushed.end, now)}")
+            if is_over(error, pushed.end, now):
+                raise
             continue
         yield pushed
+
+
+def is_over(error: KstreamError, end: datetime, now: datetime) -> bool:
+    """Return whether no further push can follow this failure: YARN has forgotten the job, or its token has ended."""
+    return isinstance(error, NotFound) or now >= end
 
 
 def _wait_until(due: datetime, end: datetime) -> None:

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from airflow_kstream.cli.tokens import is_over
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.allow import Allow
 from airflow_kstream.model.clusters.application import Application
-from airflow_kstream.model.errors import Denied, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes, written_vint
 from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
@@ -140,3 +141,18 @@ def test_while_no_server_tells_whose_an_application_is_nothing_is_made_for_it(si
 def test_an_application_whose_user_is_not_told_gets_no_token() -> None:
     with pytest.raises(Unavailable, match="does not tell as whom it runs application_1_0001"):
         made_by(LAUNCHED, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "now", "over"),
+    [
+        (Unavailable("the driver is away"), NOW, False),
+        (Denied("impersonation is refused"), NOW, False),
+        (Unavailable("the driver is away"), NOW + DAY, True),
+        (NotFound("YARN has forgotten it"), NOW, True),
+    ],
+)
+def test_pushes_go_on_after_a_failure_while_the_token_lives_and_yarn_knows_the_job(
+    error: KstreamError, now: datetime, over: bool
+) -> None:
+    assert is_over(error, NOW + DAY, now) == over
