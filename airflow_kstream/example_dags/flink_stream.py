@@ -1,10 +1,12 @@
-"""A Flink job that runs already, watched by one task that is never done. This release acts on no such job.
+"""A Flink job, kept running by one task that is never done.
 
-Somebody submits it in application mode, and makes it this stream's once with the declaration in a file:
+A person says once where its first generation begins; until then the task fails and says so:
+
+    kstream streams start clicks --never-submitted --fresh --cluster example
+
+A job that somebody submitted in application mode becomes this stream's with the declaration in a file:
 
     kstream streams adopt clicks.yaml --application-id application_1700000000000_0042 --cluster example
-
-Until then, and after its end, the task fails and says so.
 """
 
 from __future__ import annotations

@@ -325,11 +325,11 @@ class SparkStreamOperator(_StreamOperator):
 
 
 class FlinkStreamOperator(_StreamOperator):
-    """Keep one stream of Flink's watched in one deferred task, like SparkStreamOperator.
+    """Keep one stream of Flink's running, in one deferred task, like SparkStreamOperator.
 
-    This release watches such a stream, and acts on none. Its job is submitted as before, and `kstream streams adopt`
-    makes it the stream's. The task says what would be due and is not carried out, such as a restart, and refuses each
-    order on its stream. Until a job is adopted, and after its end, the task fails and says so.
+    A person says once where its first generation begins (`kstream streams start NAME --never-submitted --fresh`, or
+    `--resume PATH`), or adopts a job that runs (`kstream streams adopt`); until then the task fails and says so. Each
+    later generation begins with the newest state that the one before it left.
 
     Example::
 
@@ -350,7 +350,7 @@ class FlinkStreamOperator(_StreamOperator):
         may leave out `engine`.
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param follows_edits: as of SparkStreamOperator.
-    :param dry_run: log what this release would submit, touch nothing, and end; as failed, if something blocks it.
+    :param dry_run: log what it would submit, touch nothing, and end; as failed, if something blocks it.
     :raises InvalidInput: when the declaration is wrong, or another engine's; a FlinkStreamSpec where the DAG is parsed,
         others in the task.
     :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
