@@ -2,7 +2,8 @@
 
 The ResourceManager calls an application ended when it has ordered its containers to be killed, or has not heard from
 its driver for a while. Neither says that the processes are gone: a driver that only YARN lost plans new batches for as
-long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms).
+long as its client retries (15 minutes, yarn.resourcemanager.connect.max-wait.ms). That YARN lists no application is
+judged before, in `restart/reconcile.py`.
 
 Where only silence is left, the outputs that the generation declared take part in it: a job whose checkpoints fail may
 still write. Each is summed up by the NameNode (files, folders, bytes) five times in the whole wait, and the sums must
