@@ -18,7 +18,14 @@ from zipfile import BadZipFile, ZipFile
 
 import yaml
 
-from airflow_kstream.clients.client_process import JAVA_BRISK, added_variables, java_kerberos, run_client, told
+from airflow_kstream.clients.client_process import (
+    JAVA_BRISK,
+    added_variables,
+    java_kerberos,
+    not_started,
+    run_client,
+    told,
+)
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.clusters.cluster import Cluster
@@ -142,13 +149,16 @@ def submit(
     Raises SubmissionFailed: when it can't be started.
     """
     home = str(Path(submission.binary).parent.parent)
-    conf_dir = _write_conf(submission, Path(home), folder)
-    env = environment(cluster, home, ticket_cache, conf_dir)
-    if submission.launched_as and submission.launched_as.do_as and tokens:
-        env |= {
-            "HADOOP_PROXY_USER": submission.launched_as.do_as,
-            "HADOOP_TOKEN_FILE_LOCATION": str(write_private(folder / "launch-tokens", tokens.reveal())),
-        }
+    try:
+        conf_dir = _write_conf(submission, Path(home), folder)
+        env = environment(cluster, home, ticket_cache, conf_dir)
+        if submission.launched_as and submission.launched_as.do_as and tokens:
+            env |= {
+                "HADOOP_PROXY_USER": submission.launched_as.do_as,
+                "HADOOP_TOKEN_FILE_LOCATION": str(write_private(folder / "launch-tokens", tokens.reveal())),
+            }
+    except OSError as error:
+        raise not_started(submission.binary, error) from error
     exit_code, said = run_client(submission.argv(), env, folder, timeout, withdraws_in=_WITHDRAWS_IN)
     log = _log(conf_dir)
     return SubmitOutcome(

@@ -18,11 +18,13 @@ from airflow_kstream.jobs.kstream_tokens import Fresh, Receiver, Refused
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.kerberos.identity import Identity
+from airflow_kstream.model.streams.contract import applied_marker, refused_marker
 from airflow_kstream.model.streams.plan import Push
+from airflow_kstream.model.streams.token_push import TokenPush
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import ActionLog
 from airflow_kstream.supervise.streams.look.observe import observe
-from airflow_kstream.supervise.streams.restart.token_pushes import push_tokens
+from airflow_kstream.supervise.streams.restart.token_pushes import _tell_answer, push_tokens
 from airflow_kstream.supervise.tokens.push import push_to_driver
 from tests.simulated.hadoop_files import HadoopFiles, spark_session
 from tests.simulated.life import Life
@@ -157,3 +159,14 @@ class NameNodeThatKnows:
 
     def executors(self) -> list[str]:
         return []
+
+
+@pytest.mark.parametrize("told", [{"executors": 5}, {"executors": None}, {}, 7], ids=str)
+def test_no_answer_of_a_driver_keeps_a_push_from_being_told(life: Life, told: object) -> None:
+    life.begin()
+    push = TokenPush(1, 1000)
+    life.run.folder.put(applied_marker(push), json.dumps(told))
+    life.run.folder.put(refused_marker(push), json.dumps({"why": ["both", "at once"]}))
+    lines: list[str] = []
+    _tell_answer(life.run, push, Push(1, "application_1_0001", "due"), ActionLog(life.run.session, lines.append))
+    assert any("takes them" in line for line in lines)

@@ -187,6 +187,15 @@ def test_a_client_that_is_no_program_was_never_started(home: Path) -> None:
         run(submission(str(home / "bin/flink")))
 
 
+def test_a_client_that_cannot_be_prepared_was_never_started(home: Path) -> None:
+    """Its claim is given up at once then. A file of another user's is as unreadable as this one."""
+    client(home)
+    (home / "conf/log4j.properties").unlink(missing_ok=True)
+    (home / "conf/log4j.properties").symlink_to("/proc/self/mem")
+    with pytest.raises(SubmissionFailed, match="can't be started"):
+        run(submission(str(home / "bin/flink")))
+
+
 def test_an_installation_tells_its_version_and_what_java_needs(home: Path) -> None:
     client(home)
     (home / "conf/config.yaml").write_text(

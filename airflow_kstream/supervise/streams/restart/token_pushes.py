@@ -160,13 +160,15 @@ def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: ActionLog) 
     if not found:
         story.record(f"{what}, and its {words.leader} has not answered yet", step.why)
         return
-    (name,) = found
+    # The newest word of a driver that says both is that it takes them.
+    name = min(found)
     story.record(f"{what}: its {words.leader} {answers[name](run.folder, name, push, words.worker)}", step.why)
 
 
 def _applied(folder: StreamFolder, name: str, push: TokenPush, worker: str) -> str:
     # The contract's name of the field, whatever the engine.
-    workers = len(_answer(folder, name).get("executors", ()))
+    told = _answer(folder, name).get("executors")
+    workers = len(told) if isinstance(told, list) else 0
     if push.until is None:
         return "takes them"
     return f"and {workers} {worker}s use them, until {push.until:%Y-%m-%d %H:%M:%S} UTC at the latest"
@@ -176,7 +178,8 @@ def _refused(folder: StreamFolder, name: str, push: TokenPush, worker: str) -> s
     confirmed = pushes(folder.names(), push.generation).confirmed
     if confirmed and confirmed.id > push.id:
         return "uses newer ones already, which somebody else pushed"
-    return f"refuses them: {_answer(folder, name).get('why', 'it does not say why')}"
+    why = _answer(folder, name).get("why")
+    return f"refuses them: {why if isinstance(why, str) else 'it does not say why'}"
 
 
 def _answer(folder: StreamFolder, name: str) -> dict[str, Any]:
