@@ -59,6 +59,8 @@ def why_it_stays(spec: StreamSpec, former: Claim) -> str:
         return former.doubt
     if not former.file.copied:
         return f"no supervisor kept the declaration that generation {former.generation} was submitted with"
+    if former.spec.engine is not spec.engine:
+        return f"generation {former.generation} was a job of {former.spec.engine.title()}'s"
     if former.spec.checkpoints != spec.checkpoints:
         return f"generation {former.generation} wrote other checkpoints"
     return ""

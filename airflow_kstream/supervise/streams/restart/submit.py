@@ -49,6 +49,7 @@ from airflow_kstream.supervise.streams.look.observe import confirm_absence
 from airflow_kstream.supervise.streams.look.renewals import keep_tokens
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
 from airflow_kstream.supervise.streams.restart.successor import (
+    require_engine,
     require_nodes,
     require_right_to_submit,
     require_successors_needs,
@@ -78,6 +79,7 @@ def obstacles(run: StreamRun, observation: Observation | None = None) -> Iterato
 
 def _checks(run: StreamRun, observation: Observation | None) -> tuple[Callable[[], object], ...]:
     return (
+        lambda: require_engine(run, observation) if observation else None,
         lambda: _with_secrets(run, require_client(run)),
         lambda: run.engine.preflight(run.cluster, run.spec),
         lambda: _log_in(run.session.identity),

@@ -19,10 +19,12 @@ from airflow_kstream.model.streams.generation_end import EndKind, PastEnd
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.model.streams.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.streams.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.restart.former_spec import committed, may_go_back
+from airflow_kstream.policy.streams.restart.former_spec import committed, may_go_back, why_it_stays
 from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, read_claim, written_claim
+from airflow_kstream.supervise.streams.look.observe import observe
 from tests.simulated.ended_lives import BLUE, GREEN, Changing
+from tests.simulated.flink import FlinkLife
 from tests.simulated.life import Life
 from tests.simulated.values import changed
 from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of, past_end
@@ -229,6 +231,13 @@ def test_there_is_no_way_back_to(life: Life, former: StreamSpec, why: str) -> No
     stream.follow()
     assert stream.arguments[-1] == GREEN.arguments
     assert any(why in line for line in stream.lines), stream.lines
+
+
+def test_there_is_no_way_back_to_another_engines_spec(life: Life) -> None:
+    life.begin()
+    claim = observe(life.run).claim
+    assert claim is not None
+    assert why_it_stays(FlinkLife(life).spec, claim) == "generation 1 was a job of Spark's"
 
 
 def change_claim(life: Life, number: int, **changed: object) -> None:

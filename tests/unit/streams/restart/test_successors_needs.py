@@ -15,6 +15,7 @@ import pytest
 
 from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
 from airflow_kstream.model.errors import (
+    Conflict,
     CredentialError,
     Denied,
     InvalidInput,
@@ -26,15 +27,23 @@ from airflow_kstream.model.errors import (
 from airflow_kstream.model.streams.contract import blocked_marker
 from airflow_kstream.model.streams.deploy import Deploy
 from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.model.streams.stream import OnChange
 from airflow_kstream.model.streams.submission import SparkDefaults
+from airflow_kstream.policy.streams.restart.reconcile import Mode
 from airflow_kstream.policy.streams.restart.watchable import queue_obstacle, refusing_queue
 from airflow_kstream.policy.streams.spark.spark_needs import layered_setting, spark_needs
+from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.observe import observe
+from airflow_kstream.supervise.streams.orders.desired import start_from
 from airflow_kstream.supervise.streams.restart.dry_run import blocked
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.submit import preflight
+from airflow_kstream.supervise.streams.restart.successor import require_engine, require_right_to_submit
+from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.ended_lives import end
+from tests.simulated.flink import FlinkLife
 from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import session_of
 from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC
 
 ROOM = Queue("root.streams", "RUNNING", most=Size(8192), largest=Size(4096, 8))
@@ -335,6 +344,31 @@ class TestASuccessorThatLacksSomething:
         trouble(life)
         life.clock.ahead += timedelta(days=6, hours=23, minutes=30)
         assert life.reconcile().generation == 2
+
+
+def test_a_job_that_runs_is_not_stopped_for_one_of_another_engine(life: Life) -> None:
+    """Nothing could follow it: no engine goes on with another's state."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    flink = FlinkLife(life)
+    flink.reopen(flink.changed(on_change=OnChange.RESTART))
+    with pytest.raises(RestartAborted, match="is a job of Spark's, and Flink can't go on with its state"):
+        life.reconcile(Mode.WATCH)
+    assert life.yarn.apps["application_1_0001"].alive
+    observation, step = Reconciler(life.run).plan(Mode.WATCH)
+    assert "is a job of Spark's" in blocked(life.run, observation, step)[0]
+
+
+def test_a_job_of_flinks_is_not_measured_as_one_of_sparks(life: Life) -> None:
+    flink = FlinkLife(life)
+    start_from(life.run, "a new stream", fresh=True)
+    life.begin()
+    seen = observe(life.run)
+    run = StreamRun(session_of(life.hdfs, life.yarn), SPEC, SparkEngine())
+    require_right_to_submit(run, seen)
+    with pytest.raises(Conflict, match="is a job of Flink's"):
+        require_engine(run, seen)
+    assert flink.application.alive
 
 
 def test_the_refusal_names_what_was_tried_where_and_as_whom(life: Life) -> None:
