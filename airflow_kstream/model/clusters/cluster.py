@@ -128,7 +128,7 @@ class Cluster:
     hadoop_conf_dir: str | None = None
     krb5_conf: str | None = None
     tls: Tls = Tls()
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: ClientSettings = field(default_factory=ClientSettings)
     allow: Allow | None = None
 

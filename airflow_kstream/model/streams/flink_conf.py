@@ -158,9 +158,27 @@ _CONFS_OF_FILES = re.compile(
 )
 
 
+# Flink's scripts look for such keys with a regular expression, and evaluate what they find in the client's shell.
+_OF_THE_CLIENT = re.compile(r"env[^a-z0-9].*", re.IGNORECASE)
+_OF_CONTAINERS = {"env.java.opts.jobmanager", "env.java.opts.taskmanager"}
+# What the client ships from the worker's disk.
+_OF_THE_WORKER = {
+    "security.kerberos.krb5-conf.path": "use the connection's krb5_conf",
+    "yarn.flink-dist-jar": "use deploy.lib_dirs",
+}
+
+
 def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield a sentence for each setting that a stream may not have; it shows the value only if that is not a secret."""
-    return _errors(conf, _RESERVED)
+    yield from _errors(conf, _RESERVED | _OF_THE_WORKER)
+    for key, value in conf.items():
+        if _OF_THE_CLIENT.fullmatch(key.strip()) and key not in _OF_CONTAINERS and not _CONFS_OF_FILES.fullmatch(key):
+            yield (
+                f"sets {key}, which it may not: it is for the client on a worker; allowed are env.java.opts.jobmanager "
+                "and env.java.opts.taskmanager"
+            )
+        if isinstance(value, str) and len(f"{key}{value}".splitlines()) > 1:
+            yield f"has a line break in {key!r} or its value, which Flink's scripts take for another setting"
 
 
 def flink_connection_errors(conf: Mapping[str, Value]) -> Iterator[str]:

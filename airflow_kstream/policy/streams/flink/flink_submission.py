@@ -84,6 +84,7 @@ def flink_submission(order: SubmissionOrder, client: FlinkInstallation) -> Submi
     _refuse("conf", flink_conf_errors(spec.conf))
     _refuse(f"flink_conf of connection {order.cluster.name}", flink_connection_errors(order.cluster.flink_conf))
     _refuse("deploy.environment", _shown_secrets(spec))
+    _refuse("deploy", _of_several_words(spec))
     settings = _settings(order, spec, client)
     return Submission(
         client.binary,
@@ -257,6 +258,16 @@ def _protocol(
     contract = layered((from_kstream("the contract with the jar in the JobManager"), terms))
     named = {"yarn.application.name": Setting(spec.app_name or spec.name, from_spec(name))}
     return {key: Setting(value, from_kstream(why)) for key, (value, why) in told.items()} | contract | named
+
+
+def _of_several_words(spec: FlinkStreamSpec) -> Iterator[str]:
+    """Yield what would be more than was judged: Flink joins names with semicolons, and its scripts read by lines."""
+    for path in (*spec.deploy.files, *spec.deploy.jars):
+        if ";" in path:
+            yield f"names {path!r}; allowed is one file, without a semicolon"
+    for name, value in spec.deploy.environment.items():
+        if isinstance(value, str) and len(f"{name}{value}".splitlines()) > 1:
+            yield f"has a line break in variable {name!r} or its value"
 
 
 def _shipped(order: SubmissionOrder, spec: FlinkStreamSpec, client: FlinkInstallation) -> Iterator[str]:

@@ -279,3 +279,43 @@ def test_a_queue_needs_room_for_all_slots() -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("50 s", 50), ("80000", 80), ("2 min", 120), ("", 50), ("soon", 50)])
 def test_taskmanagers_go_on_without_their_jobmanager_for_a_heartbeats_timeout(text: str, seconds: int) -> None:
     assert heartbeat_timeout({"heartbeat.timeout": text} if text else {}).total_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        *(
+            {key: "$(id)"}
+            for key in ("env.java.opts", "env.java.opts.all", "env.java.opts.client", "env_java-opts/client")
+        ),
+        {"env.java.home": "/tmp/java"},
+        {"env.ssh.opts": "-o ProxyCommand=id"},
+        {"taskmanager.host": "a\nenv.java.opts.client: $(id)"},
+        {"security.kerberos.krb5-conf.path": "/etc/neighbour.keytab"},
+        {"yarn.flink-dist-jar": "/etc/neighbour.keytab"},
+    ],
+    ids=str,
+)
+def test_a_declaration_runs_nothing_on_a_worker_and_ships_nothing_of_it(conf: dict[str, str]) -> None:
+    """config.sh greps the client's options and evaluates them; what it may ship is judged by `allow`."""
+    with pytest.raises(InvalidInput):
+        planned(replace(FLINK_SPEC, conf=conf))
+
+
+def test_options_of_a_jobs_own_processes_are_the_declarations() -> None:
+    conf = {"env.java.opts.jobmanager": "-Da=b", "env.java.opts.taskmanager": "-Da=b"}
+    assert conf.items() <= settings(planned(replace(FLINK_SPEC, conf={**FLINK_SPEC.conf, **conf}))).items()
+
+
+@pytest.mark.parametrize(
+    "deploy",
+    [
+        FlinkDeploy(files=("hdfs:///a;/etc/neighbour.keytab",)),
+        FlinkDeploy(jars=("hdfs:///a.jar;/etc/neighbour.keytab",)),
+        FlinkDeploy(environment={"A": "b\nenv.java.opts.client: $(id)"}),
+    ],
+    ids=str,
+)
+def test_one_file_is_one_file_and_one_variable_one_line(deploy: FlinkDeploy) -> None:
+    with pytest.raises(InvalidInput, match=r"semicolon|line break"):
+        planned(replace(FLINK_SPEC, deploy=deploy))
