@@ -32,6 +32,7 @@ from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.streams.flink_conf import line_breaks
 from airflow_kstream.model.streams.horizon import launch_tokens
 from airflow_kstream.model.streams.installations import FlinkInstallation
 from airflow_kstream.model.streams.submission import Submission, SubmitOutcome
@@ -146,7 +147,7 @@ def submit(
     `folder` is private, and outlives this process for as long as the client works in it. `tokens` are a credentials
     file, for the user whom this one proxies.
 
-    Raises SubmissionFailed: when it can't be started.
+    Raises SubmissionFailed: when it can't be started. Raises InvalidInput: when a secret has several lines.
     """
     home = str(Path(submission.binary).parent.parent)
     try:
@@ -174,7 +175,10 @@ def _write_conf(submission: Submission, home: Path, folder: Path) -> Path:
     """Write all settings, secrets among them, and what containers log with."""
     conf_dir = folder / "flink-conf"
     conf_dir.mkdir(0o700)
-    settings = {key: setting.value for key, setting in submission.settings.items()} | submission.revealed()
+    secrets = submission.revealed()
+    if message := "; ".join(line_breaks(secrets)):
+        raise InvalidInput(f"a secret of the declaration {message}")
+    settings = {key: setting.value for key, setting in submission.settings.items()} | secrets
     lines = yaml.safe_dump({key: str(value) for key, value in settings.items()}, width=2**20)
     write_private(conf_dir / "config.yaml", lines.encode())
     logging = home / "conf/log4j.properties"

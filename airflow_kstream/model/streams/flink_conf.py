@@ -171,19 +171,26 @@ _OF_THE_WORKER = {
 def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield a sentence for each setting that a stream may not have; it shows the value only if that is not a secret."""
     yield from _errors(conf, _RESERVED | _OF_THE_WORKER)
-    for key, value in conf.items():
+    for key in conf:
         if _OF_THE_CLIENT.fullmatch(key.strip()) and key not in _OF_CONTAINERS and not _CONFS_OF_FILES.fullmatch(key):
             yield (
                 f"sets {key}, which it may not: it is for the client on a worker; allowed are env.java.opts.jobmanager "
                 "and env.java.opts.taskmanager"
             )
-        if isinstance(value, str) and len(f"{key}{value}".splitlines()) > 1:
-            yield f"has a line break in {key!r} or its value, which Flink's scripts take for another setting"
+    yield from line_breaks(conf)
 
 
 def flink_connection_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield the same for a connection, whose settings are the defaults of all its streams."""
-    return _errors(conf, _RESERVED_IN_A_CONNECTION)
+    yield from _errors(conf, _RESERVED_IN_A_CONNECTION)
+    yield from line_breaks(conf)
+
+
+def line_breaks(conf: Mapping[str, object]) -> Iterator[str]:
+    """Yield a sentence for each text of several lines, and show none: Flink's scripts would read further settings."""
+    for key, value in conf.items():
+        if isinstance(value, str) and len(f"{key}{value}".splitlines()) > 1:
+            yield f"has a line break in {key!r} or its value, which Flink's scripts take for another setting"
 
 
 def is_on(conf: Mapping[str, str], key: str) -> bool:

@@ -35,6 +35,7 @@ from airflow_kstream.model.streams.flink_conf import (
     flink_connection_errors,
     is_masked,
     is_on,
+    line_breaks,
     token_filesystems,
 )
 from airflow_kstream.model.streams.flink_contract import jar_settings
@@ -84,8 +85,9 @@ def flink_submission(order: SubmissionOrder, client: FlinkInstallation) -> Submi
     _refuse("conf", flink_conf_errors(spec.conf))
     _refuse(f"flink_conf of connection {order.cluster.name}", flink_connection_errors(order.cluster.flink_conf))
     _refuse("deploy.environment", _shown_secrets(spec))
-    _refuse("deploy", _of_several_words(spec))
+    _refuse("deploy", _several_files(spec))
     settings = _settings(order, spec, client)
+    _refuse("the configuration", line_breaks({key: setting.value for key, setting in settings.items()}))
     return Submission(
         client.binary,
         tuple(_arguments(spec, client)),
@@ -260,14 +262,11 @@ def _protocol(
     return {key: Setting(value, from_kstream(why)) for key, (value, why) in told.items()} | contract | named
 
 
-def _of_several_words(spec: FlinkStreamSpec) -> Iterator[str]:
-    """Yield what would be more than was judged: Flink joins names with semicolons, and its scripts read by lines."""
-    for path in (*spec.deploy.files, *spec.deploy.jars):
+def _several_files(spec: FlinkStreamSpec) -> Iterator[str]:
+    """Yield each name that Flink, which joins them with semicolons, would take for more files than were judged."""
+    for path in spec.deploy.shipped:
         if ";" in path:
             yield f"names {path!r}; allowed is one file, without a semicolon"
-    for name, value in spec.deploy.environment.items():
-        if isinstance(value, str) and len(f"{name}{value}".splitlines()) > 1:
-            yield f"has a line break in variable {name!r} or its value"
 
 
 def _shipped(order: SubmissionOrder, spec: FlinkStreamSpec, client: FlinkInstallation) -> Iterator[str]:

@@ -82,6 +82,7 @@ def _tell_no_secret(kwargs: dict[str, Any]) -> bool:
 
 # A spec has some fifty values. Each is a single draw where that is possible: drawing takes longer than the checks.
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+_LINE = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12)
 _SMALL = _words(ascii_lowercase)
 _WORD = _words(f"{ascii_letters}{digits}_.")
 _PATH = _words(f"{ascii_lowercase}{digits}._-/", least=0).map(_path)
@@ -180,7 +181,7 @@ _OF_FLINK = _OF_SPEC | {
     "application": _PATH.map("{}.jar".format),
     # Its folders lie apart.
     "checkpoints": _SMALL.map(lambda name: (f"/checkpoints/{name}",)),
-    "conf": st.dictionaries(_WORD, _TEXT, max_size=3).map(_without_literals),
+    "conf": st.dictionaries(_WORD, _LINE, max_size=3).map(_without_literals),
     "deploy": every_field(FlinkDeploy),
     "kafka": st.just(KafkaPolicy()),
     "restart": st.builds(replace, every_field(RestartPolicy), for_new_taskmanagers=st.booleans()),
