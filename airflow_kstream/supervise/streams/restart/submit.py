@@ -49,7 +49,6 @@ from airflow_kstream.supervise.streams.look.observe import confirm_absence
 from airflow_kstream.supervise.streams.look.renewals import keep_tokens
 from airflow_kstream.supervise.streams.restart.former_spec import to_be_submitted, with_spec_of
 from airflow_kstream.supervise.streams.restart.successor import (
-    require_engine,
     require_nodes,
     require_right_to_submit,
     require_successors_needs,
@@ -79,7 +78,6 @@ def obstacles(run: StreamRun, observation: Observation | None = None) -> Iterato
 
 def _checks(run: StreamRun, observation: Observation | None) -> tuple[Callable[[], object], ...]:
     return (
-        lambda: require_engine(run, observation) if observation else None,
         lambda: _with_secrets(run, require_client(run)),
         lambda: run.engine.preflight(run.cluster, run.spec),
         lambda: _log_in(run.session.identity),
@@ -278,8 +276,9 @@ class Submitter:
             )
             timeout, began = subject.spec.submit.timeout, time.monotonic()
             outcome = subject.engine.submit(plan, subject.cluster, ready.ticket_cache, ready.folder, timeout)
-        except KstreamError:
-            # The client never started. If HDFS is away now, the next look finds a claim of ours again.
+        except Exception:
+            # The client never started, for whatever reason. If HDFS is away now, the next look finds a claim of ours
+            # again.
             self.unsubmitted[claim.nonce] = claim.generation
             self._withdraw(claim)
             raise

@@ -10,7 +10,9 @@ import pytest
 from airflow_kstream.model.errors import SubmissionFailed, Unavailable
 from airflow_kstream.model.streams.submission import SubmitOutcome
 from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import start_from
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.simulated.flink import FlinkLife
 from tests.simulated.life import Life
 from tests.simulated.servers import SimHdfs, SimYarn
 
@@ -31,6 +33,20 @@ def test_what_surely_did_not_arrive_loses_its_fence(failing: Life) -> None:
     with pytest.raises(SubmissionFailed, match="no such jar"):
         failing.begin()
     assert fences(failing) == []
+
+
+def test_a_client_that_breaks_before_it_starts_loses_its_fence(life: Life) -> None:
+    """Whatever broke it: nobody else may have to wait for an application that was never asked for."""
+
+    def breaks() -> None:
+        raise MemoryError
+
+    flink = FlinkLife(life)
+    start_from(life.run, "a new stream", fresh=True)
+    flink.engine.at_submit = breaks
+    with pytest.raises(MemoryError):
+        life.begin()
+    assert fences(life) == []
 
 
 def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(failing: Life) -> None:
