@@ -11,6 +11,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
 from airflow_kstream.supervise.streams.flink.resume_points import read_point
 from airflow_kstream.supervise.streams.folder.engine import Engine
+from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 
 
@@ -29,3 +30,8 @@ def engine_of(spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaul
     `spark_submit` is the client that a person names, if any.
     """
     return FlinkEngine() if isinstance(spec, FlinkStreamSpec) else SparkEngine(spark, spark_submit)
+
+
+def engine_for(run: StreamRun, spec: StreamSpec) -> Engine:
+    """Return the run's engine, or another one for a spec that was submitted before the stream was declared anew."""
+    return run.engine if spec.engine is run.spec.engine else engine_of(spec)

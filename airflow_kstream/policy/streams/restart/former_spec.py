@@ -66,6 +66,27 @@ def why_it_stays(spec: StreamSpec, former: Claim) -> str:
     return ""
 
 
+def another_engine(spec: StreamSpec, observation: Observation) -> str:
+    """Return why the declared spec can't follow what runs, if that is another engine's; empty if it is not.
+
+    At its horizon, too: stopped, it would only end sooner, and nothing would follow.
+    """
+    runs = spec_to_stop(spec, observation.claim)
+    if runs.engine is spec.engine:
+        return ""
+    return (
+        f"generation {observation.generation} is a job of {runs.engine.title()}'s, and {spec.engine.title()} can't go "
+        "on with its state. Declare the new one under another name, or stop this one first: `kstream streams stop "
+        f"{spec.name}`"
+    )
+
+
+def spec_to_stop(spec: StreamSpec, claim: Claim | None) -> StreamSpec:
+    """Return the spec as which a generation is stopped: the declared one, or that of a claim for another engine."""
+    submitted = claim.spec if claim else None
+    return submitted if isinstance(submitted, StreamSpec) and submitted.engine is not spec.engine else spec
+
+
 def words_of(former: FormerSpec) -> str:
     """Say which spec is submitted, and why it is not the declared one."""
     failed = former.instead_of.generation

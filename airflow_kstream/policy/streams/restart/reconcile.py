@@ -35,7 +35,12 @@ from airflow_kstream.policy.streams.ends.starvation import dead_launch_token
 from airflow_kstream.policy.streams.ends.unclaimed import unclaimed
 from airflow_kstream.policy.streams.horizon.horizon import horizon_of
 from airflow_kstream.policy.streams.horizon.refresh import due_push, due_revocation, pushes_first
-from airflow_kstream.policy.streams.restart.former_spec import DECLARED_SPEC_CHANGED, SpecChange, words_of
+from airflow_kstream.policy.streams.restart.former_spec import (
+    DECLARED_SPEC_CHANGED,
+    SpecChange,
+    another_engine,
+    words_of,
+)
 from airflow_kstream.policy.streams.restart.freeze import held_by_freeze, left_as
 
 # The states in which a stream is as it should be, and what an ended generation left is looked after.
@@ -105,8 +110,10 @@ def _living(change: SpecChange, app: Application, looks: Looks) -> Step:
         begun = stop_marker(observation.generation) in observation.files
         forced = ends is not None and ends.forced(observation.now)
         wanted_again = observation.desired.state is DesiredState.RUNNING
-        optional = wanted_again and not begun and not forced
-        obstacle = position_doubt(observation, looks) if optional else None
+        followed = wanted_again and not begun
+        another = another_engine(spec, observation) if followed else ""
+        optional = followed and (not forced or bool(another))
+        obstacle = another or (position_doubt(observation, looks) if optional else None)
         return Stop(observation.generation, app.id, why, preflight=optional, obstacle=obstacle or "")
     if push := due_push(spec, observation, ends):
         return push

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.streams.contract import (
@@ -15,16 +15,20 @@ from airflow_kstream.model.streams.contract import (
 from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.observation import Observation
 from airflow_kstream.model.streams.stream import StreamSpec
+from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.memory import forget_old_records
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 
 # Enough to see how the last restarts went.
 CLAIMS_KEPT = 10
+EngineFor = Callable[[StreamSpec], Engine]
 
 
-def clean_up(run: StreamRun, observation: Observation) -> Iterator[str]:
+def clean_up(run: StreamRun, observation: Observation, engine_for: EngineFor) -> Iterator[str]:
     """Delete what dead generations left, and yield the deleted folders; nothing if the claim's version is newer.
+
+    `engine_for` returns the engine of what was submitted, which may not be the one that is declared now.
 
     An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
 
@@ -32,7 +36,7 @@ def clean_up(run: StreamRun, observation: Observation) -> Iterator[str]:
     """
     if not run.declared or (observation.claim and observation.claim.foreign):
         return
-    refused = yield from _clean_up_after_the_dead(run, observation)
+    refused = yield from _clean_up_after_the_dead(run, observation, engine_for)
     if observation.generation > CLAIMS_KEPT:
         forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
     forget_old_records(run.folder, observation.files)
@@ -67,7 +71,9 @@ def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) 
     folder.forget(name for number, name in numbered if number is not None and number < generation)
 
 
-def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Generator[str, None, Denied | None]:
+def _clean_up_after_the_dead(
+    run: StreamRun, observation: Observation, engine_for: EngineFor
+) -> Generator[str, None, Denied | None]:
     """Yield the folders that are deleted, and return the last refusal: it keeps no other folder from being deleted."""
     dead = {cleaned_marker(app.id): (number, app) for number, app in observation.applications if not app.alive}
     fresh = {marker: one for marker, one in dead.items() if marker not in observation.files}
@@ -77,7 +83,7 @@ def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> Genera
         # What it was submitted with counts, and not what is declared now.
         spec = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
         try:
-            for folder in run.engine.leftovers(app, run.cluster, spec):
+            for folder in engine_for(spec).leftovers(app, run.cluster, spec):
                 if run.session.hdfs.delete(folder, recursive=True):
                     yield folder
         except Denied as error:

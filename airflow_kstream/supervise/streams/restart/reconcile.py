@@ -66,6 +66,7 @@ from airflow_kstream.supervise.streams.checkpoint.ownership import (
     require_available,
     settle_ownership,
 )
+from airflow_kstream.supervise.streams.engines import engine_for
 from airflow_kstream.supervise.streams.folder.cleanup import clean_up
 from airflow_kstream.supervise.streams.folder.declared_copies import keep_copy
 from airflow_kstream.supervise.streams.folder.memory import PositionsReached, SignMemory, record_end
@@ -347,7 +348,8 @@ class Reconciler:
         self._save_logs(observation)
         if step.hung:
             self._run.stalls.record(observation, step.hung)
-        ended = stop(self.subject, step, lambda: self._witnesses.remember_places(step.application))
+        remember = partial(self._witnesses.remember_places, step.application)
+        ended = stop(self.subject, step, remember, observation.claim)
         if ended is None:
             self.tell(f"the stop of generation {step.generation} is left as it is: {self.subject.freeze()}")
             return
@@ -419,7 +421,7 @@ class Reconciler:
     def _clean_up(self, observation: Observation) -> None:
         try:
             self._run.reached.note(observation)
-            for folder in clean_up(self.subject, observation):
+            for folder in clean_up(self.subject, observation, partial(engine_for, self.subject)):
                 self._story.record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
         except KstreamError as error:
             # The stream is as it should be; the next reconcile looks at the remains again.

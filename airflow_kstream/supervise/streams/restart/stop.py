@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.streams.generation import Claim
 from airflow_kstream.model.streams.plan import Stop
+from airflow_kstream.policy.streams.restart.former_spec import spec_to_stop
+from airflow_kstream.supervise.streams.engines import engine_for
 from airflow_kstream.supervise.streams.folder.engine import StopResult
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 
 
-def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: None) -> StopResult | None:
+def stop(
+    run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: None, claim: Claim | None = None
+) -> StopResult | None:
     """Return the ended application and the means that ended it. Every means is idempotent.
+
+    Where another engine is declared now, it is stopped as what it was claimed as.
 
     The marker comes first: from then on every supervisor that looks at the stream finishes this stop. Returns None when
     somebody freezes the cluster meanwhile: nothing is done to the application until that is over. `before_means` is
@@ -30,7 +37,8 @@ def stop(run: StreamRun, step: Stop, before_means: Callable[[], None] = lambda: 
         before_means()
         return not run.is_frozen()
 
-    ended = run.engine.stop_gracefully(run.session, run.spec, step, may_go_on)
+    spec = spec_to_stop(run.spec, claim)
+    ended = engine_for(run, spec).stop_gracefully(run.session, spec, step, may_go_on)
     if ended or not may_go_on():
         return ended
     killed = run.session.yarn.kill(step.application, f"kstream: {step.why}", run.spec.stop.kill_wait)

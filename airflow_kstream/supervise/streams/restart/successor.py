@@ -9,7 +9,6 @@ from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, Kstream
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.contract import newest_claim
 from airflow_kstream.model.streams.observation import Observation
-from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.policy.streams.restart.watchable import is_watchable, queue_obstacle, refusing_queue
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.run import StreamRun
@@ -35,23 +34,6 @@ def require_successors_needs(run: StreamRun) -> None:
     for checkpoint in run.spec.checkpoints:
         if is_watchable(checkpoint, run.cluster):
             _require_checkpoint(run.session, plain_path(checkpoint), run.spec.name)
-
-
-def require_engine(run: StreamRun, observation: Observation) -> None:
-    """Check that what runs is a job of the declared engine: no other one can go on with its state.
-
-    Raises Conflict: when it is another's.
-    """
-    claim, declared, name = observation.claim, run.spec.engine, run.spec.name
-    if not (claim and observation.any_alive and isinstance(claim.spec, StreamSpec)):
-        return
-    if claim.spec.engine is not declared:
-        raise Conflict(
-            f"generation {claim.generation} is a job of {claim.spec.engine.title()}'s, and {declared.title()} can't go "
-            f"on with its state. Declare the new one under another name, or stop this one first: `kstream streams stop "
-            f"{name}`",
-            tried=f"replace {name}",
-        )
 
 
 def require_nodes(run: StreamRun, observation: Observation | None = None) -> None:

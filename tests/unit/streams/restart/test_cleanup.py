@@ -12,10 +12,19 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.errors import Denied
-from airflow_kstream.model.streams.contract import claim_file, cleaned_marker, is_cleaned_marker, is_draft
+from airflow_kstream.model.streams.contract import (
+    claim_file,
+    cleaned_marker,
+    is_cleaned_marker,
+    is_draft,
+    started_marker,
+)
+from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.plan import Phase
 from airflow_kstream.policy.streams.restart.reconcile import Mode
+from airflow_kstream.supervise.streams.orders.desired import set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
+from tests.simulated.flink import FlinkLife
 from tests.simulated.life import Life
 from tests.simulated.servers import SimHdfs
 
@@ -75,6 +84,21 @@ def test_a_fresh_draft_beside_an_old_one_stays(life: Life, hdfs: Counting) -> No
     fresh = write(life, ".claim-ba9876543210")
     life.reconcile()
     assert {name for name in life.run.folder.names() if is_draft(name)} == {fresh} != {old}
+
+
+def test_a_spark_job_of_a_stream_of_flinks_is_stopped_and_removed_as_one_of_sparks(life: Life, hdfs: Counting) -> None:
+    """What it leaves has a copy of its keytab."""
+
+    def obeys(request: str, path: str) -> None:
+        if (request, path) == ("list", life.run.id.folder) and f"{path}/stop-000001" in hdfs.files:
+            life.yarn.end("application_1_0001")
+
+    hdfs.write(f"{life.run.id.folder}/{started_marker(1)}", "")
+    hdfs.at_request = obeys
+    FlinkLife(life)
+    set_desired(life.run, DesiredState.STOPPED, "it becomes one of Flink's")
+    assert "its driver stopped at the marker" in life.reconcile().done[0].what
+    assert [path for path in hdfs.deleted if path.endswith(".sparkStaging/application_1_0001")]
 
 
 @pytest.mark.parametrize("name", [".trash", ".claims", "notes.txt", ".Trash-1", "gen-000001.bak"])

@@ -15,7 +15,6 @@ import pytest
 
 from airflow_kstream.model.clusters.queue import Needs, Queue, Queues, Size
 from airflow_kstream.model.errors import (
-    Conflict,
     CredentialError,
     Denied,
     InvalidInput,
@@ -38,7 +37,7 @@ from airflow_kstream.supervise.streams.orders.desired import start_from
 from airflow_kstream.supervise.streams.restart.dry_run import blocked
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from airflow_kstream.supervise.streams.restart.submit import preflight
-from airflow_kstream.supervise.streams.restart.successor import require_engine, require_right_to_submit
+from airflow_kstream.supervise.streams.restart.successor import require_right_to_submit
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.ended_lives import end
 from tests.simulated.flink import FlinkLife
@@ -346,12 +345,14 @@ class TestASuccessorThatLacksSomething:
         assert life.reconcile().generation == 2
 
 
-def test_a_job_that_runs_is_not_stopped_for_one_of_another_engine(life: Life) -> None:
+@pytest.mark.parametrize("late", [timedelta(), timedelta(days=8)], ids=["changed", "at its horizon"])
+def test_a_job_that_runs_is_not_stopped_for_one_of_another_engine(life: Life, late: timedelta) -> None:
     """Nothing could follow it: no engine goes on with another's state."""
     life.begin()
     life.engine.complete_epoch(SPEC)
     flink = FlinkLife(life)
     flink.reopen(flink.changed(on_change=OnChange.RESTART))
+    life.clock.ahead += late
     with pytest.raises(RestartAborted, match="is a job of Spark's, and Flink can't go on with its state"):
         life.reconcile(Mode.WATCH)
     assert life.yarn.apps["application_1_0001"].alive
@@ -363,11 +364,7 @@ def test_a_job_of_flinks_is_not_measured_as_one_of_sparks(life: Life) -> None:
     flink = FlinkLife(life)
     start_from(life.run, "a new stream", fresh=True)
     life.begin()
-    seen = observe(life.run)
-    run = StreamRun(session_of(life.hdfs, life.yarn), SPEC, SparkEngine())
-    require_right_to_submit(run, seen)
-    with pytest.raises(Conflict, match="is a job of Flink's"):
-        require_engine(run, seen)
+    require_right_to_submit(StreamRun(session_of(life.hdfs, life.yarn), SPEC, SparkEngine()), observe(life.run))
     assert flink.application.alive
 
 
