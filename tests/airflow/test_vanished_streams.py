@@ -139,7 +139,7 @@ def test_a_look_that_fails_forgets_nobody(fleet: Fleet) -> None:
         raise RuntimeError("a defect")
 
     answers, fleet.yarn.at_request = fleet.yarn.at_request, fail
-    with pytest.raises(RuntimeError, match="a defect"):
+    with pytest.raises(AirflowFailException, match="a defect"):
         runs.run("sales")
     fleet.yarn.at_request = answers
     assert runs.run("sales") == ["orders"]
@@ -259,6 +259,23 @@ def test_one_that_its_watcher_does_not_see_is_restarted_by_its_own_user(fleet: F
     assert runs.run() == ["orders", "sales"]
     for name in ("orders", "sales"):
         assert [number for number, _ in fleet.generations(name)] == [1, 2]
+
+
+def test_a_defect_at_one_stream_costs_no_other_its_restart(fleet: Fleet) -> None:
+    runs = Runs(fleet)
+    runs.run("orders", "sales")
+    answers = fleet.yarn.at_request
+
+    def fail(request: str, tag: str) -> None:
+        if "orders" in tag:
+            raise RuntimeError("a defect")
+        answers(request, tag)
+
+    fleet.clock.ahead += 0.8 * ONE_WEEK
+    fleet.yarn.at_request = fail
+    with pytest.raises(AirflowFailException, match=r"^orders .*, and what is due can't be done: .*a defect"):
+        runs.run()
+    assert [number for number, _ in fleet.generations("sales")] == [1, 2]
 
 
 @pytest.mark.usefixtures("blind_watcher")

@@ -55,7 +55,7 @@ class UndeclaredStreams:
     def look_after(self, declared: Collection[str]) -> UndeclaredReport:
         """Look at them once, and take the steps that are due. `declared` are the streams that have a file now.
 
-        A stream that has stopped, or was never started, is forgotten.
+        A stream that was stopped, was never started, or is done, is forgotten; one that is done is told of once.
         """
         known = self.session.declarations.streams(self.place)
         every = known | set(declared)
@@ -95,20 +95,34 @@ class UndeclaredStreams:
         troubles = []
         for name in unseen:
             try:
-                troubles.append(self._reconciled(name))
+                troubles.append(self._step(name, "nobody sees it"))
             except Unavailable as error:
                 log.warning("%s is not seen with its own rights either: %s", name, error)
                 break
-            except KstreamError as error:
-                troubles.append(f"{self._subject(name)}, and nobody sees it: {error}")
         return [why for why in troubles if why]
 
     def _act(self, name: str) -> str:
         """Take the due step; return why that failed, empty if it did not."""
+        failed = "what is due can't be done"
+        try:
+            return self._step(name, failed)
+        except Unavailable as error:
+            return f"{self._subject(name)}, and {failed}: {error}"
+
+    def _step(self, name: str, failed: str) -> str:
+        """Return as `_reconciled`, or why it failed: whatever one stream does, the others are looked after.
+
+        Raises Unavailable.
+        """
         try:
             return self._reconciled(name)
-        except KstreamError as error:
-            return f"{self._subject(name)}, and what is due can't be done: {error}"
+        except Unavailable:
+            raise
+        except Exception as error:
+            ours = isinstance(error, KstreamError)
+            if not ours:
+                log.exception("%s", self._subject(name))
+            return f"{self._subject(name)}, and {failed}: {error if ours else repr(error)}"
 
     def _reconciled(self, name: str) -> str:
         """Look and take the step that is due; return how the stream ended, empty if it did not."""
