@@ -1,7 +1,8 @@
-"""The folder that this process takes for the machine's temporary one."""
+"""The folder that this process takes for the machine's temporary one, and whose rights it has there."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,3 +19,15 @@ def temporary_files_in(folder: Path) -> Iterator[Path]:
         # Python reads TMPDIR once in a process, and has read it by now.
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
+
+
+@contextmanager
+def without_roots_rights() -> Iterator[None]:
+    """Let the modes of files count for root, too."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)

@@ -16,7 +16,7 @@ from airflow.dag_processing.bundles.local import LocalDagBundle
 from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 
 from airflow_kstream import settings
-from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.clients.local.regular_files import read_text, require_folder
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import Family, is_of, refused_id
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
@@ -46,8 +46,9 @@ def dags_of_folder(
 ) -> dict[str, DAG]:
     """Make DAGs of each declaration in the folder `[kstream] <kind>_folder`: `dags_of` gets its path and its text.
 
-    A wrong declaration or a missing folder gets a DAG that fails and says why. An empty setting declares nothing.
-    `dags_of` must make its DAGs with `declared_dag`. At the start of a task only its DAG's declaration is read.
+    A wrong declaration, or a folder that is missing or can't be read, gets a DAG that fails and says why. An empty
+    setting declares nothing. `dags_of` must make its DAGs with `declared_dag`. At the start of a task only its DAG's
+    declaration is read.
 
     Raises InvalidInput: when `[kstream] declared_executors` is wrong. No declaration is to be blamed for it, and no
     task to move to other workers.
@@ -59,7 +60,7 @@ def dags_of_folder(
         return _by_id([refusing_dag(kind, "airflow.cfg", error.message)])
     if folder is None:
         return {}
-    made: dict[str, DAG] = {}
+    made = _by_id(_refused_folders(kind, folder, pattern))
     with _no_collections():
         for declaration in declarations(folder, pattern):
             if not is_wanted(*ids_of(declaration)):
@@ -101,6 +102,17 @@ def is_wanted(*dag_ids: str) -> bool:
 def declarations(folder: Path, pattern: str) -> list[Path]:
     """Return the files of the pattern, without those that editors keep beside a file that they have open."""
     return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]
+
+
+def _refused_folders(kind: str, folder: Path, pattern: str) -> Iterator[DAG]:
+    """Yield a DAG that says so for each folder that can't be read: Path.glob finds no file in it, and says nothing."""
+    above = pattern.rpartition("/")[0]
+    below = folder.glob(above) if above else ()
+    for within in [folder, *(each for each in below if each.is_dir() and not each.name.startswith("."))]:
+        try:
+            require_folder(within)
+        except InvalidInput as error:
+            yield refusing_dag(f"{kind}-{within.name}", str(within), error.message)
 
 
 def stream_folders() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import runpy
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.streams import ClaimedStreamOperator, SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from tests.airflow.declarations import Declarations
+from tests.temporary import without_roots_rights
 
 STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
 KINDS = ("streams", "leases", "tickets", "tokens")
@@ -214,6 +216,23 @@ def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
     look_after = dags["undeclared-prod"].get_task("look_after")
     assert isinstance(look_after, VanishedStreamsOperator)
     assert (look_after.cluster_conn_id, look_after.declared) == ("prod", [])
+
+
+def test_a_folder_of_streams_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its streams are looked after as those whose files are gone, until it can be read again."""
+    for folder in ("prod", "closed"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "orders.yaml").write_text(STREAM)
+    tmp_path.chmod(0o755)
+    (tmp_path / "closed").chmod(0)
+    # Nobody may enter the folders above: this one is reached as the current one.
+    with contextlib.chdir(tmp_path), without_roots_rights():
+        dags = Declarations("streams", Path(), monkeypatch).dags()
+    assert "stream-prod.orders" in dags
+    assert "Permission denied" in str(dags["refused-streams-closed"].description)
+    look_after = dags["undeclared-closed"].get_task("look_after")
+    assert isinstance(look_after, VanishedStreamsOperator)
+    assert look_after.declared == []
 
 
 @pytest.mark.parametrize("text", ["name: orders\ncredenti", STREAM.replace("application", "applicaton"), ""])

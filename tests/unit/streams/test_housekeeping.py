@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +25,7 @@ from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulated.folders import order_path
 from tests.simulated.life import SPEC, Life
 from tests.simulated.servers import CLUSTER, SimHdfs, session_of
+from tests.temporary import without_roots_rights
 from tests.unit.streams.orders.conftest import cluster_file
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
@@ -333,17 +333,6 @@ def test_a_folder_of_declarations_of_which_a_part_cannot_be_read_proves_nothing(
         assert declared_names(Path()) is None
         with pytest.raises(PermissionError):
             declaration_files(Path())
-
-
-@contextlib.contextmanager
-def without_roots_rights() -> Iterator[None]:
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 @pytest.fixture
