@@ -23,14 +23,14 @@ from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.clusters.cluster import Cluster
 from airflow_kstream.model.declaration_kinds import TOKENS
-from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.fields import SPARK_BINARIES, is_application_id
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import CheckedFile, ChosenToken
 from airflow_kstream.supervise.tokens.launch import launch_tokens
-from airflow_kstream.supervise.tokens.push import HandPush, push_by_hand
+from airflow_kstream.supervise.tokens.push import HandPush, is_over, push_by_hand
 from airflow_kstream.supervise.triage.look import zone_of
 from airflow_kstream.supervise.triage.scan import histories_in
 from airflow_kstream.views import tokens as token_views
@@ -215,11 +215,6 @@ def _pushes(
                 raise
             continue
         yield pushed
-
-
-def is_over(error: KstreamError, end: datetime, now: datetime) -> bool:
-    """Return whether no further push can follow this failure: YARN has forgotten the job, or its token has ended."""
-    return isinstance(error, NotFound) or now >= end
 
 
 def _wait_until(due: datetime, end: datetime) -> None:

@@ -74,6 +74,11 @@ class HandPush:
         }
 
 
+def is_over(error: KstreamError, end: datetime, now: datetime) -> bool:
+    """Return whether no further push can follow this failure: YARN has forgotten the job, or its token has ended."""
+    return isinstance(error, NotFound) or now >= end
+
+
 def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str, *, shorten: bool) -> HandPush:
     """Push fresh tokens of the connection's HDFS, and of the job's KMSs, to this application; return what it uses now.
 

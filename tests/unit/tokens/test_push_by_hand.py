@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_kstream.cli.tokens import is_over
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.clusters.allow import Allow
@@ -20,7 +19,7 @@ from airflow_kstream.model.kerberos.credentials_file import FreshToken
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.kerberos.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.tokens.push import _end_of, minter_of
+from airflow_kstream.supervise.tokens.push import _end_of, is_over, minter_of
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.silent import SilentHdfs, SilentYarn
 

@@ -103,11 +103,13 @@ def pushes_first(spec: StreamSpec, observation: Observation, ends: Horizon) -> b
     restart has to.
     """
     vain = observation.pushes.vain
-    if ends.plan is None or ends.force is None or not (vain or due_push(spec, observation, ends)):
+    if ends.push is None or ends.plan is None or ends.force is None:
+        return False
+    if not (vain or due_push(spec, observation, ends)):
         return False
     first = vain[0].at if vain else observation.now
     answered_by = first + spec.refresh.confirm_within
-    return ends.push is not None and ends.plan <= first and observation.now < answered_by <= ends.force
+    return ends.plan <= first and observation.now < answered_by <= ends.force
 
 
 def due_revocation(observation: Observation) -> Revoke | None:

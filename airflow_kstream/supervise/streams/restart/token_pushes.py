@@ -160,7 +160,7 @@ def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: ActionLog) 
     if not found:
         story.record(f"{what}, and its {words.leader} has not answered yet", step.why)
         return
-    # The newest word of a driver that says both is that it takes them.
+    # One that says both has taken them.
     name = min(found)
     story.record(f"{what}: its {words.leader} {answers[name](run.folder, name, push, words.worker)}", step.why)
 

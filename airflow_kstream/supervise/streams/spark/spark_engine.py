@@ -189,7 +189,7 @@ class SparkEngine:
         return spark_needs(spec, setting, client.queue, cluster.default_fs)
 
     def close_former(self, session: ClusterSession, observation: Observation) -> None:
-        """Do nothing: a query writes to its checkpoint under its claim's fence."""
+        """Do nothing: its successor writes the same checkpoint."""
 
     def resume(self, session: ClusterSession, spec: StreamSpec, observation: Observation) -> ResumePoint | None:
         """Return None: a query finds its batch in its checkpoint."""
