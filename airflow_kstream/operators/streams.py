@@ -198,6 +198,7 @@ class _StreamOperator(DeclaredStreamOperator):
         return report.to_json()
 
     def _watch(self, spec: StreamSpec, mode: Mode, memory: Memory, pause: float = 0.0) -> NoReturn:
+        """Defer, with no limit of time: a stream runs for months."""
         if self.is_a_test():
             raise AirflowFailException(f"{spec.name}: the first look settled nothing, as logged above. {_TESTED}")
         trigger = StreamTrigger(

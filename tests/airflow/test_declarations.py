@@ -218,7 +218,7 @@ def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
     assert (look_after.cluster_conn_id, look_after.declared) == ("prod", [])
 
 
-def test_a_folder_of_streams_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_read_has_a_dag_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its streams are looked after as those whose files are gone, until it can be read again."""
     for folder in ("prod", "closed"):
         (tmp_path / folder).mkdir()

@@ -33,5 +33,5 @@ def engine_of(spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaul
 
 
 def engine_for(run: StreamRun, spec: StreamSpec) -> Engine:
-    """Return the run's engine, or another one for a spec that was submitted before the stream was declared anew."""
+    """Return the run's engine, or another one for what was submitted as another engine's."""
     return run.engine if spec.engine is run.spec.engine else engine_of(spec)
