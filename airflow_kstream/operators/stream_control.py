@@ -114,7 +114,8 @@ class StreamControlOperator(KstreamOperator):
         """Write the order, and return what it did in a sentence."""
         with wrong_input_is_final():
             action, reason, by = self._action(), self._reason(), speaker(context)
-            self.log.info("%s wants to %s %s: %s", by, action, self.stream or self.cluster_conn_id, reason)
+            subject = printable(self.stream) or self.cluster_conn_id
+            self.log.info("%s wants to %s %s: %s", by, action, subject, reason)
             if action in OF_THE_CLUSTER:
                 said = self._on_cluster(action, reason, by)
             else:

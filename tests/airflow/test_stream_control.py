@@ -164,6 +164,13 @@ def test_wrong_input_is_refused_on_the_worker_and_not_retried(fleet: Fleet, fiel
     assert not fleet.run_of("orders").is_frozen()
 
 
+def test_what_a_form_has_for_a_name_drives_no_terminal(fleet: Fleet) -> None:
+    with pytest.raises(AirflowFailException):
+        say(Action.HOLD, stream="orders\x1b[2J")
+    assert fleet.told("orders") == 1
+    assert fleet.told("\x1b") == 0
+
+
 def test_a_stream_that_was_never_submitted_has_nothing_to_restart(fleet: Fleet) -> None:
     assert say(Action.HOLD, stream="new", streams=["new"]) == "new: held; it was never submitted"
     with pytest.raises(NotFound, match="no generation of it was ever claimed"):

@@ -55,7 +55,8 @@ class UndeclaredStreams:
     def look_after(self, declared: Collection[str]) -> UndeclaredReport:
         """Look at them once, and take the steps that are due. `declared` are the streams that have a file now.
 
-        A stream that was stopped, was never started, or is done, is forgotten; the report has the last among its troubles, once.
+        A stream that was stopped, was never started, or is done, is forgotten; the report has the last among its
+        troubles, once.
         """
         known = self.session.declarations.streams(self.place)
         every = known | set(declared)
