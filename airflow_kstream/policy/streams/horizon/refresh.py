@@ -105,8 +105,6 @@ def pushes_first(spec: StreamSpec, observation: Observation, ends: Horizon) -> b
     vain = observation.pushes.vain
     if ends.push is None or ends.plan is None or ends.force is None:
         return False
-    if not (vain or due_push(spec, observation, ends)):
-        return False
     first = vain[0].at if vain else observation.now
     answered_by = first + spec.refresh.confirm_within
     return ends.plan <= first and observation.now < answered_by <= ends.force

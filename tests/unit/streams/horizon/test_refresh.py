@@ -65,10 +65,11 @@ class Life:
     files: set[str] = field(default_factory=set)
     pushed: list[datetime] = field(default_factory=list)
     frozen_until: datetime | None = None
+    state: ApplicationState = ApplicationState.RUNNING
 
     def look(self) -> Observation:
         yarn = SimulatedYarn(now=self.now, claims={1: CLAIM}, has_helper=True)
-        yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
+        yarn.applications = [(1, application(1, self.state))]
         yarn.files = {"gen-000001", "fence-000001-nonce1", "started-000001", *self.files}
         yarn.offsets = yarn.commits = {1: self.now}
         if self.frozen_until:
@@ -195,6 +196,25 @@ def test_a_push_that_comes_late_delays_the_restart_for_its_answer_alone() -> Non
     came_back = life.now
     assert isinstance(life.live(HOUR, pace=MINUTE), Stop)
     assert life.now - came_back == SPEC.refresh.confirm_within
+
+
+def test_a_late_push_for_which_there_are_no_tokens_delays_the_restart_no_longer() -> None:
+    life = Life()
+    life.live(8 * DAY, pace=HOUR)
+    life.now, life.minted = life.pushed[-1] + 18 * HOUR, False
+    came_back = life.now
+    assert isinstance(life.live(HOUR, pace=MINUTE), Stop)
+    assert life.now - came_back == SPEC.refresh.confirm_within
+
+
+def test_a_late_push_waits_for_a_resourcemanager_that_calls_a_running_job_accepted() -> None:
+    """It does so until the job's ApplicationMaster has found it again."""
+    life = Life()
+    life.live(8 * DAY, pace=HOUR)
+    life.now, life.state = life.pushed[-1] + 18 * HOUR, ApplicationState.ACCEPTED
+    assert isinstance(life.step(), Settled)
+    life.state = ApplicationState.RUNNING
+    assert isinstance(life.step(), Push)
 
 
 def test_no_late_push_is_tried_when_its_answer_would_come_too_late() -> None:
