@@ -141,6 +141,13 @@ def test_a_proxied_user_comes_with_a_token_of_each_filesystem_that_the_job_names
     assert [(token.service, token.ends) for token in outcome.tokens] == [(each, NOW + WEEK) for each in services]
 
 
+def test_a_secret_of_several_lines_is_not_written_or_shown(home: Path) -> None:
+    """Flink's scripts would take its second line for a setting of the client's, and run it."""
+    with pytest.raises(InvalidInput, match=r"line break in 's3\.secret-key'") as refused:
+        run(submission(client(home), secret_conf={"s3.secret-key": "hunter2\nenv.java.opts.client: $(id)"}))
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_secret_that_was_never_looked_up_is_not_written(home: Path) -> None:
     with pytest.raises(InvalidInput, match="was not looked up"):
         run(submission(client(home), secret_conf={"s3.secret-key": SecretRef("conn:orders")}))

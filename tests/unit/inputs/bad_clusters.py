@@ -152,6 +152,7 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"flink_homes": {"1.20": "/opt/../flink"}}, "allowed is an absolute path with no '..' in it"),
         ({"flink_conf": {"a.password": ["hunter2"]}}, r"flink_conf\.a\.password is \*\*\*; allowed is text"),
         ({"flink_conf": {"yarn.application-attempts": "2"}}, "an application has one attempt"),
+        ({"flink_conf": {"taskmanager.host": "a\nenv.java.opts.client: b"}}, "has a line break in 'taskmanager.host'"),
         (
             {"flink_conf": {"high-availability.type": "zookeeper"}},
             "flink_conf sets high-availability.type",

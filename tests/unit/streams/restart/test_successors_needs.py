@@ -357,6 +357,8 @@ def test_a_job_that_runs_is_not_stopped_for_one_of_another_engine(life: Life, la
         life.reconcile(Mode.WATCH)
     assert life.yarn.apps["application_1_0001"].alive
     observation, step = Reconciler(life.run).plan(Mode.WATCH)
+    assert isinstance(step, Stop)
+    assert step.preflight, "the task that tries waits longer and longer"
     assert "is a job of Spark's" in blocked(life.run, observation, step)[0]
 
 
