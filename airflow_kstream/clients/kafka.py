@@ -5,11 +5,12 @@ It imports kafka-python at once: import this module inside functions.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from socket import create_connection
+from socket import SOCK_STREAM, getaddrinfo, socket
 from typing import Any
 
 import gssapi
@@ -24,7 +25,8 @@ from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, 
 from airflow_kstream.model.kerberos.identity import Identity
 
 SERVICE = "kafka"
-_CONNECT_SECONDS = 5.0
+# For each broker, and for all of a list.
+_CONNECT_SECONDS, _SEARCH_SECONDS = 5.0, 10.0
 
 # The first match counts; every other error of the client means that the brokers' answer is unknown.
 _MEANINGS: tuple[tuple[type[Exception], type[KstreamError], str], ...] = (
@@ -74,28 +76,52 @@ class KafkaLogin:
         name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
         return gssapi.Credentials(name=name, usage="initiate", store=store)
 
-    def check(self) -> None:
-        """Get a ticket, and connect to one of the brokers.
+    def check(self, within: float = _SEARCH_SECONDS) -> None:
+        """Get a ticket, and connect to one of the brokers; `within` is the time in seconds for all of them together.
 
         Raises CredentialError, Unavailable: when that fails. kafka-python would hide the one until its timeout, and
         leave a socket open for each try of the other.
         """
-        self._require_broker()
+        self._require_broker(within)
         if self.security_protocol.startswith("SASL"):
             with kafka_trouble("log in to Kafka", self):
                 _ = self.credentials().lifetime
 
-    def _require_broker(self) -> None:
-        why = ""
-        for broker in self.bootstrap_servers.split(","):
-            host, _, port = broker.rpartition(":")
+    def _require_broker(self, within: float) -> None:
+        why, until = "", time.monotonic() + within
+        brokers = self.bootstrap_servers.split(",")
+        for before, broker in enumerate(brokers):
+            # An equal share of the time that is left: dark brokers don't use up that of a living one behind them.
+            share = (until - time.monotonic()) / (len(brokers) - before)
+            if share <= 0:
+                break
             try:
-                with create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
-                    return
-            except OSError as error:
+                _reach(broker, min(share, _CONNECT_SECONDS))
+                return
+            except (OSError, ValueError, OverflowError) as error:
                 why = f"{broker}: {error}"
         tried, principal = "connect to Kafka", self.principal
         raise Unavailable(why, tried=tried, server=self.bootstrap_servers, principal=principal)
+
+
+def _reach(broker: str, within: float) -> None:
+    """Connect to one of a broker's addresses, within this time in seconds for all of them once its name is resolved.
+
+    Raises OSError: when none answers. Raises ValueError (including UnicodeError), OverflowError: when it is no
+    `host:port`, as an earlier release may have let pass.
+    """
+    host, _, port = broker.rpartition(":")
+    refused = OSError()
+    addresses = getaddrinfo(host.strip("[]"), int(port), type=SOCK_STREAM)
+    for family, kind, protocol, _, address in addresses:
+        try:
+            with socket(family, kind, protocol) as connection:
+                connection.settimeout(within / len(addresses))
+                connection.connect(address)
+                return
+        except OSError as error:
+            refused = error
+    raise refused
 
 
 class KeytabGssapi(SaslMechanismGSSAPI):  # type: ignore[misc]

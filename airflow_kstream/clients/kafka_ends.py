@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakValueDictionary
 
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.kerberos.identity import Identity
@@ -30,15 +31,18 @@ _Topics = tuple[KafkaPolicy, frozenset[str]]
 class KafkaEnds:
     """The ends of topics as one identity sees them. `ca` is the file of a private authority. Thread-safe.
 
-    Brokers that did not answer are not asked again for a minute, for whatever topic: a dead Kafka costs a round of
-    looks ten seconds, and not ten for each stream.
+    Brokers that did not answer are not asked again for a minute, for whatever topic, and are asked one question at a
+    time: a dead Kafka costs a round of looks some ten seconds, however many brokers it has, and not ten for each
+    stream. Nobody waits for it who asks other brokers.
     """
 
     def __init__(self, identity: Identity, ca: str | None = None) -> None:
         self._identity, self._ca = identity, ca
+        # Of what follows; it is never held while brokers are asked.
         self._lock = Lock()
-        self._known: dict[_Question, tuple[float, Offsets]] = {}
-        self._failed: dict[KafkaPolicy | _Question | _Topics, tuple[float, KstreamError]] = {}
+        # Each lasts for as long as somebody holds it or waits for it.
+        self._turns: WeakValueDictionary[KafkaPolicy, Lock] = WeakValueDictionary()
+        self._answers: dict[KafkaPolicy | _Question | _Topics, tuple[float, Offsets | KstreamError]] = {}
 
     def of(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
         """Return the ends of committed records (the last stable offsets) of these partitions.
@@ -47,22 +51,32 @@ class KafkaEnds:
         Unavailable.
         """
         question = brokers, frozenset((topic, number) for topic, numbers in planned.items() for number in numbers)
-        with self._lock:
-            self._raise_what_failed(question)
-            if question not in self._known:
+        with self._turn(brokers):
+            ends = self._remembered(question)
+            if ends is None:
                 ends = self._asked_or_failed(question, lambda: self._asked(brokers, planned))
-                self._known[question] = time.monotonic(), ends
-            return self._known[question][1]
+                self._remember(question, ends)
+            return ends
 
-    def _forget_what_is_old(self) -> None:
+    def _turn(self, brokers: KafkaPolicy) -> Lock:
+        """Return the lock of who asks these brokers."""
+        with self._lock:
+            return self._turns.setdefault(brokers, Lock())
+
+    def _remembered(self, question: _Question | _Topics) -> Offsets | None:
+        """Return the ends that the brokers told a moment ago, None if they didn't. Raises what failed then."""
         now = time.monotonic()
-        self._known = {key: answer for key, answer in self._known.items() if now - answer[0] < _FRESH}
-        self._failed = {key: failure for key, failure in self._failed.items() if now - failure[0] < _FRESH}
+        with self._lock:
+            self._answers = {key: answer for key, answer in self._answers.items() if now - answer[0] < _FRESH}
+            found = self._answers.get(question[0]) or self._answers.get(question)
+        answer = found[1] if found else None
+        if isinstance(answer, KstreamError):
+            raise answer.with_traceback(None)
+        return answer
 
-    def _raise_what_failed(self, question: _Question | _Topics) -> None:
-        self._forget_what_is_old()
-        if failed := self._failed.get(question[0]) or self._failed.get(question):
-            raise failed[1].with_traceback(None)
+    def _remember(self, key: KafkaPolicy | _Question | _Topics, answer: Offsets | KstreamError) -> None:
+        with self._lock:
+            self._answers[key] = time.monotonic(), answer
 
     def _asked_or_failed(self, question: _Question | _Topics, ask: Callable[[], T]) -> T:
         brokers, _ = question
@@ -70,7 +84,7 @@ class KafkaEnds:
             return ask()
         except KstreamError as error:
             # A refusal is this question's own; silence is the brokers'.
-            self._failed[brokers if error.retryable else question] = time.monotonic(), error
+            self._remember(brokers if error.retryable else question, error)
             raise
 
     def _asked(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
@@ -93,8 +107,8 @@ class KafkaEnds:
         them later. Only failures are remembered. Raises as `of`.
         """
         question = brokers, frozenset(topics)
-        with self._lock:
-            self._raise_what_failed(question)
+        with self._turn(brokers):
+            self._remembered(question)
             return self._asked_or_failed(question, lambda: self._asked_at(brokers, topics, moment))
 
     def _asked_at(self, brokers: KafkaPolicy, topics: Collection[str], moment: datetime) -> TopicsAt:
