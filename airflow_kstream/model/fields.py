@@ -34,8 +34,10 @@ from airflow_kstream.model.versioned import PERSISTED
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 # How each class of a declaration is read: a field that it doesn't have is refused.
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-# A name, an IPv4 or an IPv6 address.
-_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
+# A name, an IPv4 or an IPv6 address. No resolver takes a longer name, or one with a longer or an empty part.
+_NAME = r"(?!-|.{254})[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*(?<!-)"
+_HOST = re.compile(rf"{_NAME}|(?=.*:)[0-9a-fA-F:]{{2,39}}(?:%[A-Za-z0-9]{{1,15}})?")
+_OF_A_HOST = "; a host's name has up to 253 characters, 1 to 63 of them between dots"
 _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
 _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
 _CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/.*)")
@@ -285,7 +287,7 @@ Addresses = Annotated[
     str,
     must(
         _are_addresses,
-        "http://host:port or https://host:port, several with commas between them",
+        f"http://host:port or https://host:port, several with commas between them{_OF_A_HOST}",
         hidden=_may_hold_a_password,
     ),
 ]
@@ -293,7 +295,7 @@ Brokers = Annotated[
     str,
     must(
         _are_brokers,
-        "host:port, several with commas between them",
+        f"host:port, several with commas between them{_OF_A_HOST}",
         hidden=_may_hold_a_password,
         pattern="^[^, ]+:[0-9]+(,[^, ]+:[0-9]+)*$",
     ),

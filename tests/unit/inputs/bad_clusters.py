@@ -82,6 +82,8 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"namenodes": "http://nn1:0"}, "namenodes is 'http://nn1:0'"),
         ({"namenodes": "http://"}, "namenodes is 'http://'"),
         ({"namenodes": "http:///a"}, "namenodes is 'http:///a'"),
+        ({"namenodes": "http://nn1..example.com:1"}, "allowed is http://host:port .* 1 to 63 of them between dots"),
+        ({"namenodes": f"http://{'n' * 64}:1"}, "allowed is http://host:port .* 1 to 63 of them between dots"),
         ({"namenodes": "ftp://nn1:1"}, "namenodes is 'ftp://nn1:1'"),
         ({"namenodes": ","}, "namenodes is ','"),
         ({"namenodes": "http://nn1:1 http://nn2:1"}, "namenodes is 'http://nn1:1 http://nn2:1'"),

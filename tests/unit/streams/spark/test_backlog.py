@@ -9,6 +9,10 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from airflow_kstream.model.streams.stream_policies import Backlog, KafkaPolicy, backlog, planned_offsets, reads_more
 from tests.simulated.yarn import TICKET_SPEC
 
+# No resolver takes them: Python's raises an error of its own for some.
+NAMES_OF_NO_HOST = ("kafka..example.com", ".", "k." * 127, f"{'k' * 64}.example.com", "a" * 64, f"fe80::1%{'e' * 60}")
+LONGEST_PART = "k" * 63
+LONGEST_NAME = f"{LONGEST_PART}.{LONGEST_PART}.{LONGEST_PART}.{'k' * 61}"
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
 
 
@@ -54,7 +58,20 @@ def test_what_waits_is_counted_by_partition_and_unknown_ends_count_for_nothing()
 def test_brokers_are_host_and_port_and_the_refusal_shows_no_password() -> None:
     declared = TICKET_SPEC.to_mapping() | {"kafka": {"bootstrap_servers": "broker1:9092,broker2:9092"}}
     assert StreamSpec.from_mapping(declared).kafka == KafkaPolicy("broker1:9092,broker2:9092")
-    for wrong in ("broker1", "broker1:9092,", "kafka://broker1:9092", "broker1:9092,broker1:9092", "a:b@broker:9092"):
+    wrongs = "broker1", "broker1:9092,", "kafka://broker1:9092", "broker1:9092,broker1:9092", "a:b@broker:9092"
+    for wrong in (*wrongs, *(f"{name}:9092" for name in NAMES_OF_NO_HOST)):
         with pytest.raises(InvalidInput, match="host:port, several with commas between them") as refused:
             StreamSpec.from_mapping(declared | {"kafka": {"bootstrap_servers": wrong}})
         assert "a:b@" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", [LONGEST_PART, LONGEST_NAME, "k.example.com", "10.0.0.1", "[::1]", "[fe80::1%eth0]"])
+def test_a_broker_may_have_any_name_and_address_that_a_host_can_have(host: str) -> None:
+    declared = TICKET_SPEC.to_mapping() | {"kafka": {"bootstrap_servers": f"{host}:9092"}}
+    assert StreamSpec.from_mapping(declared).kafka.brokers == (f"{host}:9092",)
+
+
+def test_the_refusal_of_a_broker_says_how_long_its_name_can_be() -> None:
+    declared = TICKET_SPEC.to_mapping() | {"kafka": {"bootstrap_servers": f"{LONGEST_NAME}k:9092"}}
+    with pytest.raises(InvalidInput, match="a host's name has up to 253 characters, 1 to 63 of them between dots"):
+        StreamSpec.from_mapping(declared)
