@@ -381,10 +381,11 @@ class Hdfs:
     def _read_query_id(self, path: str) -> str | None:
         try:
             metadata = json.loads(self.read(f"{path}/metadata"))
-        except (NotFound, InvalidInput, json.JSONDecodeError, RecursionError):
+        except (NotFound, InvalidInput, ValueError, RecursionError):
             return None
         # A number or a list is JSON, too, but not Spark's metadata.
-        return (metadata.get("id") or None) if isinstance(metadata, dict) else None
+        query = metadata.get("id") if isinstance(metadata, dict) else None
+        return query if isinstance(query, str) and query else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
         with hushed(), http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):

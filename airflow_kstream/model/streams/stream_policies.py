@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +28,8 @@ from airflow_kstream.model.fields import (
 
 # Of each topic, of each partition.
 Offsets = Mapping[str, Mapping[int, int]]
+# Kafka's own rule for names (Topic.validate), and the numbers that its protocol can carry.
+_TOPIC, _PARTITIONS = re.compile(r"[A-Za-z0-9._-]{1,249}"), range(2**31)
 
 
 @dataclass(frozen=True)
@@ -297,13 +300,18 @@ def _sources(text: str) -> Iterator[str]:
 
 
 def _of_kafka(line: str) -> list[tuple[str, int, int]] | None:
-    """Return each topic and partition with its offset; None for another source's line: a number, a folder's log."""
+    """Return each topic and partition with its offset; None for another source's line: a number, a folder's log.
+
+    The job's user may write anything.
+    """
     try:
         topics = json.loads(line)
-        return [
+        found = [
             (str(topic), int(partition), int(offset))
             for topic, partitions in topics.items()
             for partition, offset in partitions.items()
         ]
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    askable = all(_TOPIC.fullmatch(topic) and partition in _PARTITIONS for topic, partition, _ in found)
+    return found if askable else None

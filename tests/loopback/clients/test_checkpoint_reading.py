@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -16,10 +18,13 @@ from airflow_kstream.model.clusters.cluster import Tls
 from airflow_kstream.model.kerberos.identity import Identity
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.progress import CommittedBatch
+from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.folder.engine import Newest
 from airflow_kstream.supervise.streams.spark.spark_engine import SparkEngine
 from tests.simulated.servers import CLUSTER
 from tests.simulated.strange_servers import HTML, NOW, Answer, StrangeServer, introduction, page, said, serving
+from tests.simulated.yarn import TICKET_SPEC
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 
@@ -53,12 +58,21 @@ def hdfs(namenode: StrangeServer) -> Iterator[Hdfs]:
     client.close()
 
 
-@pytest.mark.parametrize(("content", "query"), [({"id": "7f"}, "7f"), ({"ID": "7f"}, None), ([], None), (7, None)])
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [({"id": "7f"}, "7f"), ({"ID": "7f"}, None), ({"id": ["7f"]}, None), ([], None), (7, None)],
+)
 def test_a_query_id_is_read_from_metadata_whatever_json_it_is(
     namenode: StrangeServer, hdfs: Hdfs, content: object, query: str | None
 ) -> None:
     namenode.script["/c/metadata?"] = metadata(content)
     assert hdfs.checkpoint("/c").query == query
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"9" * 5000, b"{", b"\xff"], ids=["deep", "long", "torn", "bytes"])
+def test_metadata_that_python_does_not_read_names_no_query(namenode: StrangeServer, hdfs: Hdfs, content: bytes) -> None:
+    namenode.script["/c/metadata?"] = Answer(200, content, "application/octet-stream")
+    assert hdfs.checkpoint("/c").query is None
 
 
 def test_a_checkpoint_of_dstreams_is_recognised_by_its_newest_file(namenode: StrangeServer, hdfs: Hdfs) -> None:
@@ -98,6 +112,24 @@ def test_a_query_has_read_what_the_plan_of_its_newest_committed_batch_says(namen
     read = SparkEngine().committed(session, hdfs.checkpoint("/c"))
     assert read == CommittedBatch(0, datetime.fromtimestamp(1, UTC), {"orders": {0: 42, 1: 7}}, reads_more=True)
     assert SparkEngine().committed(session, Checkpoint("/c", "7f", offsets={0: NOW})) is None
+
+
+def test_a_defect_while_kafka_is_asked_ends_no_look(
+    namenode: StrangeServer, hdfs: Hdfs, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Here it is a principal that nobody could declare, whose name GSSAPI can't take."""
+    namenode.script["/c/commits?op=LISTSTATUS_BATCH"] = listing("0", "1")
+    plan = b'v1\n{"batchTimestampMs":1}\n{"orders":{"0":42}}'
+    namenode.script["/c/offsets/1?"] = Answer(200, plan, "application/octet-stream")
+    ends = KafkaEnds(Identity("\udcff@EXAMPLE.TEST", keytab="/no/such/keytab"))
+    session = ClusterSession(CLUSTER, ADA, hdfs, ResourceManager((), ADA, Tls()), ends)
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        kafka = KafkaPolicy(f"127.0.0.1:{broker.getsockname()[1]}")
+        (seen,) = SparkEngine().progress(session, replace(TICKET_SPEC, checkpoints=("/c",), kafka=kafka), Newest())
+    assert seen.backlog is not None
+    assert (seen.backlog.records, "UnicodeEncodeError" in seen.backlog.why) == (None, True)
+    (record,) = (record for record in caplog.records if record.exc_info)
+    assert "orders" in record.getMessage()
 
 
 def test_a_checkpoint_that_was_replaced_by_another_querys_shows_it(namenode: StrangeServer, hdfs: Hdfs) -> None:

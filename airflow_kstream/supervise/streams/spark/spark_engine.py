@@ -6,6 +6,7 @@ plans no batch tells whether it has no input or is blocked.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
@@ -57,6 +58,8 @@ from airflow_kstream.policy.streams.spark.spark_tokens import (
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.folder.engine import Adopted, EngineWords, Newest, StopResult, require_of_type
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
+
+log = logging.getLogger(__name__)
 
 # By which a declaration may give its applications another type (Spark 3.1).
 _TYPE = "spark.yarn.applicationType"
@@ -125,7 +128,7 @@ def _asked(processes: Iterable[Process]) -> list[Process]:
 def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -> Checkpoint:
     """Return the checkpoint with its backlog, if it has rested long enough for it to decide and brokers are declared.
 
-    An error of Kafka's is not an error of the look: the backlog is then unknown, and says why.
+    Whatever goes wrong while Kafka is asked is not an error of the look: the backlog is then unknown, and says why.
     """
     if spec.kafka.bootstrap_servers is None or not rests(spec.heartbeat, point, session.hdfs.now()):
         return point
@@ -139,6 +142,9 @@ def with_backlog(session: ClusterSession, spec: StreamSpec, point: Checkpoint) -
         return point
     except KstreamError as error:
         return replace(point, backlog=Backlog(None, why=str(error)))
+    except Exception as error:
+        log.exception("What waits for %s in Kafka can't be told", spec.name)
+        return replace(point, backlog=Backlog(None, why=f"asking for it failed: {error!r}"))
 
 
 # Confs that become environment variables of the driver and of the executors.

@@ -13,6 +13,18 @@ from tests.simulated.yarn import TICKET_SPEC
 NAMES_OF_NO_HOST = ("kafka..example.com", ".", "k." * 127, f"{'k' * 64}.example.com", "a" * 64, f"fe80::1%{'e' * 60}")
 LONGEST_PART = "k" * 63
 LONGEST_NAME = f"{LONGEST_PART}.{LONGEST_PART}.{LONGEST_PART}.{'k' * 61}"
+OF_NO_KAFKA = {
+    "as deep as the stack": "[" * 100_000,
+    "infinite": '{"events":{"0":Infinity}}',
+    "beyond a float": '{"events":{"0":1e400}}',
+    "not a number": '{"events":{"0":NaN}}',
+    "beyond Python's digits": f'{{"events":{{"0":{"9" * 5000}}}}}',
+    "a partition below zero": '{"events":{"-1":42}}',
+    "a partition beyond an int32": '{"events":{"2147483648":42}}',
+    "a topic with a space": '{"no topic":{"0":42}}',
+    "a topic with half a character": '{"\\ud800":{"0":42}}',
+    "a long topic": f'{{"{"e" * 250}":{{"0":42}}}}',
+}
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
 
 
@@ -41,6 +53,14 @@ def test_a_query_reads_more_than_kafka_if_it_has_another_source() -> None:
     kafka = '{"events":{"0":42}}'
     assert not reads_more(offsets_file(kafka, kafka))
     assert all(reads_more(offsets_file(kafka, other)) for other in ("1234", '{"logOffset":5}', "made up", "-"))
+
+
+@pytest.mark.parametrize("line", OF_NO_KAFKA.values(), ids=OF_NO_KAFKA)
+def test_a_line_that_no_kafka_source_wrote_is_another_sources(line: str) -> None:
+    """The file is the job's own: its user may write anything in it."""
+    text = offsets_file(line, '{"clicks":{"0":3}}')
+    assert planned_offsets(text) == {"clicks": {0: 3}}
+    assert reads_more(text)
 
 
 def test_of_a_topic_that_is_read_twice_the_source_that_is_behind_counts() -> None:
