@@ -217,7 +217,7 @@ def _json_writers(sample: bytes, heads: re.Pattern[bytes]) -> set[str]:
     for found in _JSON.finditer(sample):
         fields = _fields(found[0])
         if message := _message(fields):
-            lines.append((_writer(fields), heads.match(_ANSI_TEXT.sub("", message).encode()) is not None))
+            lines.append((_writer(fields), heads.match(_bytes(_ANSI_TEXT.sub("", message))) is not None))
     return _handed_on(lines)
 
 
@@ -225,10 +225,10 @@ def _writer(fields: Mapping[str, Any]) -> str:
     return f"{_first(fields, _WRITERS)} {_first(fields, NAMES_OF_LEVEL)}"
 
 
-def _fields(line: bytes) -> Mapping[str, Any]:
+def _fields(line: bytes | str) -> Mapping[str, Any]:
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
 
@@ -263,13 +263,18 @@ def _of_json(
     trace = _trace(_first(fields, _TRACES))
     said = ": ".join(str(fields[key]) for key in _ERROR_OF_ECS if fields.get(key))
     trace = trace if said in trace else f"{said} | {trace}"
-    line = (f"{text}: {trace}" if trace else text).encode()
+    line = _bytes(f"{text}: {trace}" if trace else text)
     quiet = level in _QUIET and not trace
     if heads.match(line) or (quiet and (inner.match(line) or _writer(fields) in writers)):
         return line
     moment = _moment(_first(fields, _MOMENTS))
     # A level that begins a record has a colon behind it, whatever the message begins with.
-    return (f"{moment} {level} " if moment or not level else f"{level}: ").lstrip().encode() + line
+    return _bytes((f"{moment} {level} " if moment or not level else f"{level}: ").lstrip()) + line
+
+
+def _bytes(text: str) -> bytes:
+    # JSON can name halves of characters.
+    return text.encode(errors="replace")
 
 
 def _first(fields: Mapping[str, Any], keys: Iterable[str]) -> Any:
@@ -280,7 +285,11 @@ def _moment(value: Any) -> str:
     """Return a moment as a head has it: milliseconds since 1970 where it is a number."""
     if not isinstance(value, int | float):
         return str(value)
-    return str(int(value if value > _MILLISECONDS else value * 1000))
+    try:
+        return str(int(value if value > _MILLISECONDS else value * 1000))
+    except (ValueError, OverflowError):
+        # Python reads NaN and Infinity as JSON.
+        return ""
 
 
 def _trace(value: Any) -> str:
@@ -327,11 +336,7 @@ def level_in(fields: Mapping[str, Any]) -> str:
 def level_of_fields(line: str) -> str:
     """Return the level of a line that is a record in JSON or logfmt; empty if it is none or has none."""
     if line.startswith("{"):
-        try:
-            fields = json.loads(line)
-        except ValueError:
-            return ""
-        return level_in(fields) if isinstance(fields, dict) else ""
+        return level_in(_fields(line))
     first = _PAIR.match(line)
     if first is None:
         return ""

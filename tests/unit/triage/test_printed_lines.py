@@ -232,6 +232,23 @@ def test_sigterm_alone_is_a_stop_where_the_context_was_stopped_in_order() -> Non
     assert diagnosed({DRIVER: driver(failed, asked, in_order)}).outcome is DiagnosisOutcome.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "strange",
+    [
+        f'"message":{"[" * 3000}{"]" * 3000}',
+        '"timestamp":1e999,"message":"x"',
+        '"timestamp":NaN,"message":"x"',
+        '"message":"\\ud800"',
+        '"severity":"\\ud800","message":"x"',
+    ],
+    ids=["deep", "endless", "no number", "half a character", "half a level"],
+)
+def test_a_line_of_json_as_no_logger_writes_it_hides_no_other(strange: str) -> None:
+    """A job prints what it likes."""
+    record = json.dumps({"timestamp": "2026-03-01T10:00:01.346210Z", "level": "ERROR", "message": FULL})
+    assert diagnosed({"attempt=1.log": f'{record}\n{{"name":"a",{strange}}}\n'}).cause == "disk-full"
+
+
 @pytest.mark.parametrize("above", ["", line("10:00:00", "Running Spark version 4.0.0")])
 @pytest.mark.parametrize("order", ["timestamp level event", "level event timestamp"])
 def test_an_error_in_airflows_json_is_a_failure(above: str, order: str) -> None:
