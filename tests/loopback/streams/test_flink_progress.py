@@ -161,9 +161,25 @@ def test_what_failed_checkpoints_left_is_asked_about_once(flink: Flink) -> None:
     assert flink.look().position.commit == 10
     assert flink.cost == (2 + 50, 0)
     assert flink.look().position.commit == 10
-    assert flink.cost == (1 + 10, 0)
+    assert flink.cost == (1, 0)
     flink.has(then, chk_10=NOW - MINUTE / 4, **left, chk_61=NOW, chk_62=None)
     assert (flink.look().position.commit, flink.cost) == (61, (3, 0))
+
+
+def test_a_checkpoint_that_completes_after_hours_counts_at_once(flink: Flink) -> None:
+    left, then = dict.fromkeys(f"chk_{number}" for number in range(12, 24)), NOW - 180 * MINUTE
+    flink.has(then, chk_10=NOW - MINUTE / 4, chk_11=None, **left)
+    assert flink.look().position.commit == 10
+    flink.has(then, chk_10=NOW - MINUTE / 4, chk_11=NOW, **left)
+    assert (flink.look().position.commit, flink.cost) == (11, (2, 0))
+
+
+def test_a_folder_of_the_last_minute_is_asked_about_again(flink: Flink) -> None:
+    """A NameNode that takes over with a clock that is behind leaves its time as it is when a file comes into it."""
+    flink.has(NOW - MINUTE / 2, chk_10=NOW - 2 * MINUTE, chk_11=None)
+    assert flink.look().position.commit == 10
+    flink.has(NOW - MINUTE / 2, chk_10=NOW - 2 * MINUTE, chk_11=NOW - MINUTE / 2)
+    assert flink.look().position.commit == 11
 
 
 def test_however_many_checkpoints_are_under_way_each_counts_once_it_is_complete(flink: Flink) -> None:
@@ -173,11 +189,14 @@ def test_however_many_checkpoints_are_under_way_each_counts_once_it_is_complete(
     assert flink.look().position.commit == 11
 
 
-def test_an_empty_metadata_is_none(flink: Flink) -> None:
-    flink.has(chk_10=NOW - MINUTE, chk_11=NOW)
-    status = {"FileStatus": file(NOW, length=0)}
-    flink.namenode.script[f"{FOLDER}/chk-11/_metadata?op=GETFILESTATUS"] = said(status)
+def test_an_empty_metadata_is_none_until_it_is_closed(flink: Flink) -> None:
+    """Its folder's time stays what it was when the file came."""
+    flink.has(chk_10=NOW - 70 * MINUTE, chk_11=NOW - 60 * MINUTE)
+    path = f"{FOLDER}/chk-11/_metadata?op=GETFILESTATUS"
+    flink.namenode.script[path] = said({"FileStatus": file(NOW, length=0)})
     assert flink.look().position.commit == 10
+    flink.namenode.script[path] = said({"FileStatus": file(NOW)})
+    assert flink.look().position.commit == 11
 
 
 def test_an_older_checkpoint_asks_two_pages_a_look_and_each_once_a_minute(flink: Flink) -> None:

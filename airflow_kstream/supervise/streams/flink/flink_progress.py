@@ -2,8 +2,9 @@
 
 HDFS decides. The JobManager is asked only of a job whose newest checkpoint is not fresh, because a fresh one needed
 every task: how many TaskManagers work, why the next checkpoint does not come, how often the job restarted inside. A
-look costs two WebHDFS calls, one more for each checkpoint that is under way, and at most two GETs (a job's first look:
-three, and one more for a job that has restarted inside thrice or more); an answer serves for a minute.
+look costs two WebHDFS calls, one more for each newer folder without a checkpoint that is new or has changed, and at
+most two GETs (a job's first look: three, and one more for a job that has restarted inside thrice or more); an answer
+serves for a minute.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_kstream.clients.container_logs import ContainerLogs
@@ -52,9 +53,9 @@ _METADATA = "_metadata"
 _FRESH, _FRESHEST = timedelta(minutes=2), timedelta(seconds=30)
 # Seconds: for which an answer serves; of all pages of one look; of one reading of a log, and its bytes.
 SERVES, _WITHIN, _LOG_WITHIN, _LOG_SIZE = 60.0, 5.0, 5.0, 256 << 10
-# Checkpoints that are under way at once, and the time that one takes, are less than these. An older folder without one
-# is what a task left that wrote on after its checkpoint had failed, and stays so.
-_UNDER_WAY, _LONGEST = 10, timedelta(hours=1)
+# A folder's time never goes back (INodeWithAdditionalFields.updateModificationTime): one that is this old changes with
+# the next file in it, also by the clock of another NameNode that is behind by less.
+_SKEW = timedelta(minutes=1)
 # Pages of one look, and of the first.
 _PAGES, _FIRST = 2, 3
 # Seconds after which a job that nobody looks at is forgotten.
@@ -65,12 +66,13 @@ T = TypeVar("T")
 @dataclass
 class KnownJob:
     """Facts that are known of one job. `base` is the number of a checkpoint and how often the job had restarted inside
-    until then, `restarts` that of a checkpoint and how often it has since. `failed` are checkpoints that are not asked
-    about again. `read` are the last two answers on what the job had read, `names` are those of its counts."""
+    until then, `restarts` that of a checkpoint and how often it has since. `incomplete` are the folders without a
+    checkpoint, with their times: until that changes nothing has come into them. `read` are the last two answers on what
+    the job had read, `names` are those of its counts."""
 
     used: float = 0.0
     newest: tuple[int, FileStatus] | None = None
-    failed: set[int] = field(default_factory=set)
+    incomplete: dict[int, datetime] = field(default_factory=dict)
     pages: dict[str, tuple[float, Any]] = field(default_factory=dict)
     base: tuple[int, int] | None = None
     restarts: tuple[int, int] | None = None
@@ -133,17 +135,17 @@ def _newest(hdfs: Hdfs, folder: str, known: KnownJob) -> tuple[int, FileStatus] 
     """Return the newest complete checkpoint, None if there is none. One is complete once its _metadata is closed."""
     entries = hdfs.matching(folder, lambda entry: entry.is_folder and bool(CHECKPOINT.fullmatch(entry.name)))
     written = {int(entry.name.removeprefix("chk-")): entry.modified for entry in entries}
-    known.failed.intersection_update(written)
-    for place, number in enumerate(sorted(written, reverse=True)):
+    known.incomplete = {number: at for number, at in known.incomplete.items() if written.get(number) == at}
+    for number in sorted(written, reverse=True):
         if known.newest and known.newest[0] == number:
             return known.newest
-        if number in known.failed:
+        if number in known.incomplete:
             continue
         try:
             status = hdfs.status(f"{folder}/chk-{number}/{_METADATA}")
         except NotFound:
-            if place >= _UNDER_WAY and max(written.values()) - written[number] > _LONGEST:
-                known.failed.add(number)
+            if hdfs.now() - written[number] > _SKEW:
+                known.incomplete[number] = written[number]
             continue
         if status.length:
             known.newest = number, status
