@@ -20,9 +20,9 @@ from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.streams.declarations import policies_of
 from airflow_kstream.model.streams.progress import ProgressCondition
 from airflow_kstream.model.streams.stream import StreamSpec
-from airflow_kstream.policy.streams.spark.spark_needs import limited
 from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.look.progress import ProgressWatch
 from airflow_kstream.triggers.progress import StreamProgressTrigger
 
@@ -63,7 +63,8 @@ class StreamProgressSensor(AwaitingSensor):
         pause between two batches would prove it. Without it, quiet proves nothing.
     :param deferrable: wait in the triggerer and hold no worker slot.
     :raises InvalidInput: where the DAG is parsed, when a field is wrong, or when the stream's declaration (StreamSpec
-        or one in `[kstream] streams_folder`) limits what a batch reads, as `maxOffsetsPerTrigger`, without `kafka`.
+        or one in `[kstream] streams_folder`) limits what a batch reads, as `maxOffsetsPerTrigger`, without `kafka`, or
+        is of `engine: flink`, whose checkpoints don't tell what a job has read.
     :raises AirflowFailException: when neither waiting nor retrying can help.
     """
 
@@ -132,7 +133,7 @@ def _comes_later(value: object) -> bool:
 def _require_provable(declared: StreamSpec) -> None:
     if not declared.checkpoints:
         raise InvalidInput(f"{declared.name} declares no checkpoint, so that nothing shows what it has committed")
-    if why := limited(declared):
+    if why := engine_of(declared).limited(declared):
         raise InvalidInput(why)
 
 

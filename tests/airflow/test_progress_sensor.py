@@ -21,6 +21,7 @@ from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.sensors.progress import StreamProgressSensor
 from airflow_kstream.triggers.progress import StreamProgressTrigger
 from tests.simulated.fleet import CONNECTION, START, Fleet, context
+from tests.simulated.flink import FLINK_SPEC
 from tests.simulated.life import SPEC
 from tests.simulated.virtual_time import run
 
@@ -58,6 +59,7 @@ async def fired(trigger: StreamProgressTrigger) -> dict[str, Any]:
         ({"quiet_after": "soon"}, "quiet_after: 'soon' is not a duration"),
         ({"stream": replace(SPEC, checkpoints=())}, "orders declares no checkpoint"),
         ({"stream": LIMITED}, r"orders limits what a batch reads \(max-offsets-per-trigger\)"),
+        ({"stream": FLINK_SPEC}, "orders is a job of Flink's, whose checkpoints don't tell what it has read"),
     ],
 )
 def test_what_makes_no_sense_is_refused_where_the_dag_is_parsed(fields: dict[str, Any], why: str) -> None:

@@ -145,7 +145,7 @@ class FlinkEngine:
         return None
 
     def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
-        return "a checkpoint of Flink's does not tell what its job has read"
+        return f"{spec.name} is a job of Flink's, whose checkpoints don't tell what it has read: nobody can wait for that"
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
