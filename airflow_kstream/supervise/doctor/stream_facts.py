@@ -293,7 +293,9 @@ class StreamExaminer:
         return {**(client.defaults if client else {}), **ours, **connection, **spec.plain_conf, **fixed}
 
     def _pause(self, spec: StreamSpec) -> timedelta | None:
-        """Return the longest usual time between two batches of a query; None if no checkpoint tells."""
+        """Return the longest usual time between two batches of a query; None if no checkpoint tells, or it has none."""
+        if spec.engine is not EngineName.SPARK:
+            return None
         pauses = [pause for path in spec.checkpoints for pause in self._pauses(path)]
         return max(pauses, default=None)
 

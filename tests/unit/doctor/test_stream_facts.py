@@ -10,6 +10,7 @@ import pytest
 
 from airflow_kstream.model.clusters.application import Application, ApplicationState
 from airflow_kstream.model.clusters.cluster_facts import DriverFacts, NotKnown, StreamFacts
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.kerberos.tokens import TokenLifetimes
 from airflow_kstream.model.known_faults import HadoopVersion
@@ -22,6 +23,7 @@ from airflow_kstream.supervise.streams.folder.formats import ClaimDraft
 from airflow_kstream.supervise.streams.folder.registry import newest_claims
 from airflow_kstream.supervise.streams.folder.state_folder import StreamFolder
 from tests.simulated.doctor_facts import driver
+from tests.simulated.flink import FLINK_SPEC
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 
 DAY = timedelta(days=1)
@@ -57,6 +59,11 @@ class World:
         examiner = StreamExaminer(session, NO_CLIENT, listed, drivers or {}, datetime.now(UTC))
         (registered,) = newest_claims(session)
         return examiner.facts(registered)
+
+
+class NobodyAnswers(SimYarn):
+    def active(self) -> str:
+        raise Unavailable("no ResourceManager is active")
 
 
 @pytest.fixture
@@ -149,6 +156,17 @@ def test_a_proxy_user_and_object_stores_are_read_from_the_declaration(world: Wor
     world.claim(spec)
     facts = world.facts()
     assert (facts.proxied, facts.job.object_stores, facts.runs) == ("alice", ("s3a",), False)
+
+
+def test_a_job_in_no_batch_has_no_pause_and_its_checkpoints_are_not_read(world: World) -> None:
+    world.yarn = NobodyAnswers(world.hdfs.clock)
+    world.claim(FLINK_SPEC)
+    world.start()
+    asked: list[str] = []
+    world.hdfs.at_request = lambda request, path: asked.append(path)
+    facts = world.facts()
+    assert (facts.job.engine, facts.pause) == ("flink", None)
+    assert [path for path in asked if path.startswith(FLINK_SPEC.checkpoints[0])] == []
 
 
 def test_a_claim_that_can_t_be_read_leaves_its_own_stream_open(world: World) -> None:
