@@ -350,6 +350,8 @@ class GenerationFacts:
     evidence: str = ""
     """The folder on HDFS below which what is kept of its generations lies."""
     progress: tuple[Progress, ...] = field(default=())
+    processes: str = ""
+    """What its engine calls its processes."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601, durations in seconds."""

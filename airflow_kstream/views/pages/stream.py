@@ -63,10 +63,11 @@ def _evidence(seen: StoredStream, facts: object) -> str:
     hangs = seen.state.progress.pulse in _STALLED or EventKind.STALLED in told
     if not hangs:
         return ""
-    folder = (isinstance(facts, Mapping) and facts.get("evidence")) or "evidence"
+    known = facts if isinstance(facts, Mapping) else {}
+    folder, processes = known.get("evidence") or "evidence", known.get("processes") or "processes"
     return (
-        f"`kstream streams evidence {seen.stream}` takes the threads of its driver and executors, and says which task "
-        f"stands still. What was taken lies on HDFS below `{folder}`, a folder for each generation."
+        f"`kstream streams evidence {seen.stream}` takes the threads of its {processes}, and says which task stands "
+        f"still. What was taken lies on HDFS below `{folder}`, a folder for each generation."
     )
 
 

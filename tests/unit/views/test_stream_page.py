@@ -86,6 +86,14 @@ def test_the_page_of_a_stall_says_where_its_evidence_lies() -> None:
     )
 
 
+def test_the_page_of_a_stall_names_the_processes_of_its_own_engine() -> None:
+    stalled = replace(SEEN, state=replace(SEEN.state, progress=replace(SEEN.state.progress, pulse="STALLED")))
+    facts = {"generation": 3, "processes": "JobManager and TaskManagers"}
+    said = page(replace(stalled, detail={"detail": {"facts": facts}}))["evidence"]
+    assert "takes the threads of its JobManager and TaskManagers, and" in said
+    assert "takes the threads of its processes, and" in page(stalled)["evidence"]
+
+
 def test_a_stream_that_nobody_looked_at_has_a_page_of_the_same_fields() -> None:
     unseen = stream_page(UnseenStream("prod", "new", TaskIds("stream-prod.new"), paused=True), NOW, LATE)
     assert unseen.keys() == page(SEEN).keys()

@@ -55,6 +55,10 @@ class EngineWords:
     worker: str
     worker_logs: tuple[str, ...] = ()
 
+    @property
+    def processes(self) -> str:
+        return f"{self.leader} and {self.worker}s"
+
 
 @dataclass(frozen=True)
 class Newest:

@@ -203,7 +203,7 @@ class Watch:
             generation=observation.generation,
             application=observation.current.id if observation.current else None,
             lives=bool(observation.current and observation.current.alive),
-            facts=facts_of(spec, observation, ends),
+            facts=replace(facts_of(spec, observation, ends), processes=self._engine_of(spec).words.processes),
             credentials=self._credentials(spec, observation, step, ends),
             progress=replace(
                 self._progress(spec, observation, beat),

@@ -48,6 +48,12 @@ def test_checkpoints_by_the_clock_have_the_engines_word_and_no_durations(life: L
     assert progress.committed >= 0
 
 
+def test_the_facts_name_the_processes_of_its_engine(running: Life) -> None:
+    facts = running.watch().facts
+    assert facts is not None
+    assert facts.to_json()["processes"] == "foreman and hands"
+
+
 def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
     running.set_desired(DesiredState.HELD)
     facts = running.watch().facts
