@@ -70,14 +70,16 @@ class Needs:
     """The needs of the next generation that the cluster has to meet, as far as its submission tells.
 
     `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
-    does nothing, by name. `labelled` is whether one of them asks for nodes with a label. `files` are the URIs that the
-    cluster reads. `stops_itself` is whether it obeys the stop marker, without which only YARN can end it. `nodes` is
-    whether its client fails at once on a cluster without nodes, instead of waiting there for one.
+    does nothing, by name, `numbers` says how many of a name it needs, unless that is one. `labelled` is whether one of
+    them asks for nodes with a label. `files` are the URIs that the cluster reads. `stops_itself` is whether it obeys
+    the stop marker, without which only YARN can end it. `nodes` is whether its client fails at once on a cluster
+    without nodes, instead of waiting there for one.
     """
 
     queue: str
     declared: bool = False
     containers: Mapping[str, Size] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
     labelled: bool = False
     files: tuple[str, ...] = ()
     stops_itself: bool = True

@@ -32,11 +32,11 @@ def flink_needs(cluster: Cluster, spec: FlinkStreamSpec) -> Needs:
     job_manager = Size(_mib(deploy.jobmanager_memory or conf.get(JOB_MANAGER, "")))
     task_manager = Size(_mib(deploy.taskmanager_memory or conf.get(TASK_MANAGER, "")))
     number = ceil(_number(deploy.parallelism, conf, PARALLELISM) / _number(deploy.slots, conf, SLOTS))
-    workers = {f"TaskManager {each}" if number > 1 else "TaskManager": task_manager for each in range(1, number + 1)}
     return Needs(
         queue=queue or "default",
         declared=bool(queue),
-        containers={"JobManager": job_manager, **workers},
+        containers={"JobManager": job_manager, "TaskManager": task_manager},
+        numbers={"TaskManager": number} if number > 1 else {},
         files=tuple(
             _on(cluster.default_fs, (spec.application, *deploy.shipped, *on_hdfs(deploy.lib_dirs, cluster.default_fs)))
         ),

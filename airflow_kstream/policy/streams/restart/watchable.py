@@ -130,7 +130,7 @@ def _obstacles(queue: Queue, needs: Needs) -> Iterator[str]:
         sizes = {name: size for name, each in needs.containers.items() if (size := of(each)) is not None}
         yield from _too_large(queue, sizes, of(queue.largest), unit)
         if not (needs.labelled or queue.labelled):
-            yield from _too_much(queue, sizes, of(queue.most), unit)
+            yield from _too_much(queue, sizes, needs.numbers, of(queue.most), unit)
 
 
 _UNITS: Mapping[str, Callable[[Size], int | None]] = {
@@ -145,8 +145,11 @@ def _too_large(queue: Queue, sizes: Mapping[str, int], largest: int | None, unit
             yield f"its {name} needs {size} {unit}, and queue {queue.path} grants no container above {largest} {unit}"
 
 
-def _too_much(queue: Queue, sizes: Mapping[str, int], most: int | None, unit: str) -> Iterator[str]:
-    least = sum(sizes.values())
+def _too_much(
+    queue: Queue, sizes: Mapping[str, int], numbers: Mapping[str, int], most: int | None, unit: str
+) -> Iterator[str]:
+    least = sum(size * numbers.get(name, 1) for name, size in sizes.items())
     if most is not None and least > most:
-        names = " and one ".join(sizes)
+        named = (f"{numbers[name]} {name}s" if name in numbers else f"one {name}" for name in sizes)
+        names = " and ".join(named).removeprefix("one ")
         yield f"its {names} need {least} {unit}, and queue {queue.path} never has more than {most} {unit}"

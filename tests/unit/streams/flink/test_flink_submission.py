@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.clusters.cluster import ClientSettings, Cluster
+from airflow_kstream.model.clusters.queue import Queue, Queues, Size
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.deploy import FlinkDeploy, SavepointFormat, Savepoints
@@ -20,6 +21,7 @@ from airflow_kstream.model.streams.stream import FlinkStreamSpec, KeytabCredenti
 from airflow_kstream.model.streams.submission import Submission, SubmissionOrder
 from airflow_kstream.policy.streams.flink.flink_needs import flink_needs, heartbeat_timeout
 from airflow_kstream.policy.streams.flink.flink_submission import flink_submission
+from airflow_kstream.policy.streams.restart.watchable import queue_obstacle
 from airflow_kstream.supervise.streams.restart.dry_run import explained
 from tests.simulated.flink import FLINK, FLINK_SPEC, SimFlink
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn
@@ -268,12 +270,28 @@ def test_a_job_without_a_driver_names_its_own_process() -> None:
 def test_a_queue_needs_room_for_all_slots() -> None:
     needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=5)))
     sizes = {name: size.memory for name, size in needs.containers.items()}
-    assert sizes == {"JobManager": 1600, "TaskManager 1": 4096, "TaskManager 2": 4096, "TaskManager 3": 4096}
+    assert (sizes, needs.numbers) == ({"JobManager": 1600, "TaskManager": 4096}, {"TaskManager": 3})
     assert (needs.queue, needs.declared) == ("streams", True)
     assert needs.files == ("hdfs:///apps/orders.jar", "hdfs://simulated/flink/lib", "hdfs:///flink/plugins")
     usual = flink_needs(with_conf({"jobmanager.memory.process.size": "1 gb"}), FLINK_SPEC)
     assert {name: size.memory for name, size in usual.containers.items()} == {"JobManager": 1024, "TaskManager": None}
     assert (usual.queue, usual.declared) == ("default", False)
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "says"),
+    [
+        (2, "its JobManager and one TaskManager need 5696 MiB, and queue root.streams never has more than 4095 MiB"),
+        (512, "its JobManager and 256 TaskManagers need 1050176 MiB, and queue root.streams never has more"),
+    ],
+)
+def test_a_queue_without_room_tells_how_many_containers_it_lacks(parallelism: int, says: str) -> None:
+    small = Queue("root.streams", most=Size(4095), largest=Size(4095))
+    needs = flink_needs(CLUSTER, replace(FLINK_SPEC, deploy=replace(DEPLOYED, parallelism=parallelism)))
+    obstacle = queue_obstacle(Queues((small,), complete=True), needs)
+    assert says in obstacle
+    assert obstacle.count("TaskManager needs 4096 MiB") == 1
+    assert len(obstacle) < 250
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("50 s", 50), ("80000", 80), ("2 min", 120), ("", 50), ("soon", 50)])
