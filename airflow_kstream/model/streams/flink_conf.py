@@ -115,7 +115,10 @@ _RESERVED = {
     "security.delegation.token.provider.kstream.": "it belongs to the supervisor",
     "$internal.": "Flink's own",
     "flink.hadoop.hadoop.security.authentication": "kstream is for clusters with Kerberos",
-    "flink.hadoop.fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
+    **dict.fromkeys(
+        ("flink.hadoop.fs.defaultFS", "flink.hadoop.fs.default.name"),
+        "it is the connection's default_fs, on which the checkpoints are watched",
+    ),
     "fs.defaultFS": "it is the connection's default_fs, on which the checkpoints are watched",
     "fs.default-scheme": "it is the connection's default_fs, on which the checkpoints are watched",
     # Where a setting has both of its names, Flink believes the newer one, which may be a default of ours.
@@ -135,6 +138,11 @@ _WRONG_VALUES = {
     "state.checkpoint-storage": _IN_MEMORY,
     "execution.runtime-mode": ("batch", "a job in batch mode makes no checkpoints"),
     "scheduler-mode": ("reactive", "Flink has that mode for standalone clusters alone, and not on YARN"),
+    # Elsewhere nobody removes what a killed job leaves in it, and file: is the worker's own disk.
+    "yarn.staging-directory": (
+        r"(?!((hdfs|viewfs)://[^/\s]*)?/).+",
+        "allowed is a path on the connection's default_fs",
+    ),
 }
 # CheckpointCoordinatorConfiguration.MINIMAL_CHECKPOINT_TIME.
 _SHORTEST_INTERVAL = timedelta(milliseconds=10)
@@ -152,19 +160,22 @@ _UNITS = {
     **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), timedelta(microseconds=1)),
     **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), timedelta()),
 }
-# Confs of files that the client reads or loads itself.
+# Confs of files that the client reads or loads itself, and of the folder in which it writes its JAAS file (JaasModule).
 _CONFS_OF_FILES = re.compile(
-    r"(plugin|env\.(log|pid|hadoop\.conf|yarn\.conf))\.dir|.*\.(keystore|truststore)|python\..*", re.IGNORECASE
+    r"plugin\.dir|(io|taskmanager)\.tmp\.dirs|.*\.(keystore|truststore)|python\..*", re.IGNORECASE
 )
 
 
 # Flink's scripts look for such keys with a regular expression, and evaluate what they find in the client's shell.
 _OF_THE_CLIENT = re.compile(r"env[^a-z0-9].*", re.IGNORECASE)
 _OF_CONTAINERS = {"env.java.opts.jobmanager", "env.java.opts.taskmanager"}
-# What the client ships from the worker's disk.
+# What the client ships or reads from the worker's disk.
 _OF_THE_WORKER = {
     "security.kerberos.krb5-conf.path": "use the connection's krb5_conf",
     "yarn.flink-dist-jar": "use deploy.lib_dirs",
+    # HadoopUtils.getHadoopConfiguration; settings of such a file would be judged by nobody.
+    **{f"fs.hdfs.{name}": "use flink.hadoop.* for each setting" for name in ("hadoopconf", "hdfsdefault", "hdfssite")},
+    "yarn.properties-file.location": "a stream is submitted, and not attached to",
 }
 
 

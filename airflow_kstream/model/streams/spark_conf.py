@@ -66,9 +66,11 @@ _CONFS_OF_FILES = re.compile(
     r"spark\.(jars|archives|yarn\.jars|yarn\.archive|yarn\.dist\.(files|jars|archives|pyFiles)"
     r"|jars\.(packages|repositories|ivy|ivySettings))"
 )
-# What Hadoop's client runs, or reads secrets from: net.topology.script.file.name, credential.provider.path.
+# What Hadoop's client runs, or reads secrets from: net.topology.script.file.name, credential.provider.path, and
+# hadoop.token.files, whose tokens the job would get.
 _CONFS_OF_HADOOP = re.compile(
-    r"(?:spark|flink)\.hadoop\..*(script\.file\.name|\.command|executable|provider\.path|\.keytab|keytab\.file)",
+    r"(?:spark|flink)\.hadoop\..*"
+    r"(script\.file\.name|\.command|executable|provider\.path|\.keytab|keytab\.file|token\.files)",
     re.IGNORECASE,
 )
 _MOUNTS = re.compile(r"(?:spark|flink)\.hadoop\.fs\.viewfs.*\.link.*", re.IGNORECASE)

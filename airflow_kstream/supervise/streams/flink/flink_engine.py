@@ -145,7 +145,7 @@ class FlinkEngine:
         return None
 
     def limited(self, spec: StreamSpec, *, beside_kafka: bool = False) -> str:
-        return f"{spec.name} is a job of Flink's, whose checkpoints don't tell what it has read: nobody can wait for that"
+        return f"{spec.name} is a job of Flink's, whose checkpoints don't tell what it has read"
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]

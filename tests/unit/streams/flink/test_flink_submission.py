@@ -311,6 +311,14 @@ def test_taskmanagers_go_on_without_their_jobmanager_for_a_heartbeats_timeout(te
         {"taskmanager.host": "a\nenv.java.opts.client: $(id)"},
         {"security.kerberos.krb5-conf.path": "/etc/neighbour.keytab"},
         {"yarn.flink-dist-jar": "/etc/neighbour.keytab"},
+        *({f"env.{name}.dir": "/srv/neighbour"} for name in ("log", "pid", "hadoop.conf", "yarn.conf")),
+        *({f"fs.hdfs.{name}": "/srv/neighbour"} for name in ("hadoopconf", "hdfsdefault", "hdfssite")),
+        {"yarn.properties-file.location": "/srv/neighbour"},
+        *(
+            {"yarn.staging-directory": place}
+            for place in ("file:///srv", "FILE:/srv", " file:///srv", "srv", "s3a://b/c")
+        ),
+        {"flink.hadoop.fs.default.name": "file:///"},
     ],
     ids=str,
 )

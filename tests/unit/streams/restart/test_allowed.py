@@ -24,6 +24,7 @@ from airflow_kstream.model.streams.stream import (
 from airflow_kstream.model.streams.stream_policies import KafkaPolicy
 from airflow_kstream.policy.streams.restart.allowed import needs, not_covered, notifier_needs, refusals, words
 from airflow_kstream.supervise.clusters.connection import connection_fields
+from tests.simulated.flink import FLINK_SPEC
 
 FREE = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://ns", Identity("own@R", "/own.keytab"), "/kstream")
 STRICT = replace(FREE, allow=Allow())
@@ -154,10 +155,22 @@ def test_a_secret_that_may_be_another_place_is_covered_by_its_own_text_alone(nam
     [
         ("net.topology.script.file.name", "/tmp/x.sh", "/tmp/x.sh"),
         ("hadoop.security.credential.provider.path", "jceks://file/etc/x", "jceks://file/etc/x"),
+        ("hadoop.token.files", "/run/neighbour/tokens", "/run/neighbour/tokens"),
     ],
 )
 def test_what_hadoops_client_runs_and_reads_is_a_file_of_the_worker(key: str, value: str, needed: str) -> None:
     assert needs(replace(PLAIN, conf={f"spark.hadoop.{key}": value}), FREE).local_files == (needed,)
+    assert needs(replace(FLINK_SPEC, conf={f"flink.hadoop.{key}": value}), FREE).local_files == (needed,)
+
+
+@pytest.mark.parametrize("key", ["io.tmp.dirs", "taskmanager.tmp.dirs", "security.ssl.rest.keystore"])
+def test_what_flinks_client_reads_and_writes_is_a_file_of_the_worker(key: str) -> None:
+    assert needs(replace(FLINK_SPEC, conf={key: "/srv/neighbour"}), FREE).local_files == ("/srv/neighbour",)
+
+
+def test_a_staging_folder_of_flinks_lies_on_hdfs_and_needs_nothing_of_a_worker() -> None:
+    for folder in ("/staging", "hdfs:///staging", "hdfs://ns/staging"):
+        assert not needs(replace(FLINK_SPEC, conf={"yarn.staging-directory": folder}), FREE)
 
 
 def test_each_broker_is_needed() -> None:
