@@ -165,7 +165,6 @@ _CONFS_OF_FILES = re.compile(
     r"plugin\.dir|(io|taskmanager)\.tmp\.dirs|.*\.(keystore|truststore)|python\..*", re.IGNORECASE
 )
 
-
 # Flink's scripts look for such keys with a regular expression, and evaluate what they find in the client's shell.
 _OF_THE_CLIENT = re.compile(r"env[^a-z0-9].*", re.IGNORECASE)
 _OF_CONTAINERS = {"env.java.opts.jobmanager", "env.java.opts.taskmanager"}
@@ -183,7 +182,7 @@ def flink_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
     """Yield a sentence for each setting that a stream may not have; it shows the value only if that is not a secret."""
     yield from _errors(conf, _RESERVED | _OF_THE_WORKER)
     for key in conf:
-        if _OF_THE_CLIENT.fullmatch(key.strip()) and key not in _OF_CONTAINERS and not _CONFS_OF_FILES.fullmatch(key):
+        if _OF_THE_CLIENT.fullmatch(key.strip()) and key not in _OF_CONTAINERS:
             yield (
                 f"sets {key}, which it may not: it is for the client on a worker; allowed are env.java.opts.jobmanager "
                 "and env.java.opts.taskmanager"
