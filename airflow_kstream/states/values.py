@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.plain import plain
+from airflow_kstream.model.plain import as_moment, as_number, plain
 from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.generation import Desired, DesiredState, GenerationFacts, Life
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
@@ -131,11 +131,10 @@ def reported_detail(report: Report, before: object, now: datetime) -> dict[str, 
 
 def _later(refreshed: Mapping[str, Any], seen: object, now: datetime) -> dict[str, Any]:
     """Return how pushes stand as of `now`: their times count from the look."""
-    ago = refreshed.get("confirmed_push_seconds")
-    if not isinstance(ago, int | float) or not isinstance(seen, str):
+    ago, looked = as_number(refreshed.get("confirmed_push_seconds")), as_moment(seen)
+    if ago is None or looked is None:
         return dict(refreshed)
-    passed = (now - datetime.fromisoformat(seen)).total_seconds()
-    return {**refreshed, "confirmed_push_seconds": ago + passed}
+    return {**refreshed, "confirmed_push_seconds": ago + (now - looked).total_seconds()}
 
 
 def row_of(state: StreamState) -> dict[str, Any]:

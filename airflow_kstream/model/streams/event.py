@@ -25,7 +25,7 @@ from airflow_kstream.model.clusters.authors import DIGITS, file_about
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.names import called
-from airflow_kstream.model.plain import plain
+from airflow_kstream.model.plain import as_mapping, as_moment, as_text, as_whole, list_of, plain
 from airflow_kstream.model.printable import printable_line
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.versioned import read, write
@@ -218,10 +218,8 @@ class Ledger:
         """Read what `to_json` wrote. What can't be read, such as a kind of a later version, is left out."""
         if not isinstance(data, Mapping) or not isinstance(data.get("lasting"), list):
             return cls()
-        read = [event for item in data["lasting"] if (event := _lasting(item)) is not None]
-        past = data.get("past")
-        over = [one for item in (past if isinstance(past, list) else ()) if (one := _over(item)) is not None]
-        changes, under_way = _count(data.get("changes")), _count(data.get("under_way"))
+        read, over = list_of(_lasting)(data["lasting"]), list_of(_over)(data.get("past"))
+        changes, under_way = (as_whole(data.get(name)) or 0 for name in ("changes", "under_way"))
         return cls({event.key: event for event in read}, changes, tuple(over), data.get("alone") is True, under_way)
 
 
@@ -255,29 +253,16 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
 
 
 def _lasting(item: object) -> LastingEvent | None:
-    if not isinstance(item, Mapping):
+    read = as_mapping(item)
+    kind, since = as_text(read.get("kind")), as_moment(read.get("since"))
+    if kind not in [*EventKind] or since is None:
         return None
-    try:
-        since = datetime.fromisoformat(str(item["since"]))
-        kind, about = EventKind(item["kind"]), str(item.get("about") or "")
-    except (KeyError, ValueError):
-        return None
-    return LastingEvent(kind, since, str(item.get("why") or ""), about) if since.tzinfo else None
+    return LastingEvent(EventKind(kind), since, as_text(read.get("why")), as_text(read.get("about")))
 
 
 def _over(item: object) -> EndedEvent | None:
-    event = _lasting(item)
-    if event is None or not isinstance(item, Mapping):
-        return None
-    try:
-        until = datetime.fromisoformat(str(item["until"]))
-    except (KeyError, ValueError):
-        return None
-    return EndedEvent(event.kind, event.since, until, event.why, event.about) if until.tzinfo else None
-
-
-def _count(number: object) -> int:
-    return number if isinstance(number, int) else 0
+    event, until = _lasting(item), as_moment(as_mapping(item).get("until"))
+    return EndedEvent(event.kind, event.since, until, event.why, event.about) if event and until else None
 
 
 def _line(text: str) -> str:

@@ -8,11 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.names import shown_app_name
-from airflow_kstream.model.plain import plain
+from airflow_kstream.model.plain import (
+    as_duration,
+    as_mapping,
+    as_moment,
+    as_number,
+    as_text,
+    as_whole,
+    list_of,
+    plain,
+)
 from airflow_kstream.model.streams.generation import Desired, DesiredState
 
 # The states whose words tell how long something takes, so that they differ with each look.
 _RESTLESS = {"unknown", "frozen"}
+# More than any triggerer serves.
+_MOST_STREAMS = 10_000
 
 
 @dataclass(frozen=True)
@@ -117,53 +128,53 @@ class StreamState:
 
     @classmethod
     def from_json(cls, data: object) -> StreamState | None:
-        """Read what `to_json` wrote; None if that can't be read. A later version may have written more."""
+        """Read what `to_json` wrote; None if that can't be read. A later version may have written more.
+
+        Any task that names the asset may have written it: a field that can't be read is left out.
+        """
         if not isinstance(data, Mapping):
             return None
-        try:
-            return cls(
-                state=str(data["state"]),
-                verdict=str(data.get("verdict") or ""),
-                generation=int(data.get("generation") or 0),
-                application=data.get("application"),
-                seen=datetime.fromisoformat(data["seen"]),
-                progress=StoredProgress(
-                    pulse=str(data.get("pulse") or ""),
-                    committed=_moment(data.get("committed")),
-                    batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
-                ),
-                horizon=_moment(data.get("horizon")),
-                plan=_moment(data.get("plan")),
-                events=tuple(str(kind) for kind in data.get("events") or ()),
-                desired=_desired(data.get("desired")),
-                by=TaskIds(
-                    str(data.get("dag") or ""),
-                    str(data.get("run") or ""),
-                    str(data.get("task") or ""),
-                    int(data.get("map_index", -1)),
-                    _rounds(data.get("rounds")),
-                ),
-                app_name=shown_app_name(str(data.get("app_name") or "")),
-            )
-        except (KeyError, ValueError, TypeError):
+        state, generation, seen = data.get("state"), as_whole(data.get("generation") or 0), as_moment(data.get("seen"))
+        if not isinstance(state, str) or generation is None or seen is None:
             return None
+        index = as_whole(data.get("map_index"))
+        return cls(
+            state=state,
+            verdict=as_text(data.get("verdict")),
+            generation=generation,
+            application=as_text(data.get("application")) or None,
+            seen=seen,
+            progress=StoredProgress(
+                pulse=as_text(data.get("pulse")),
+                committed=as_moment(data.get("committed")),
+                batches=tuple(list_of(as_number)(data.get("batches"))),
+            ),
+            horizon=as_moment(data.get("horizon")),
+            plan=as_moment(data.get("plan")),
+            events=tuple(list_of(as_text)(data.get("events"))),
+            desired=_desired(as_mapping(data.get("desired"))),
+            by=TaskIds(
+                as_text(data.get("dag")),
+                as_text(data.get("run")),
+                as_text(data.get("task")),
+                -1 if index is None else index,
+                _rounds(as_mapping(data.get("rounds"))),
+            ),
+            app_name=shown_app_name(as_text(data.get("app_name"))),
+        )
 
 
-def _desired(data: object) -> Desired | None:
-    if not isinstance(data, Mapping):
+def _desired(data: Mapping[str, Any]) -> Desired | None:
+    if data.get("state") not in [*DesiredState]:
         return None
-    state, at = DesiredState(data["state"]), _moment(data.get("at"))
-    by, reason, author = (str(data.get(name) or "") for name in ("by", "reason", "author"))
-    return Desired(
-        state, int(data.get("restart_up_to") or 0), by, at, reason, author, number=int(data.get("number") or 0)
-    )
+    by, reason, author = (as_text(data.get(name)) for name in ("by", "reason", "author"))
+    up_to, number = (as_whole(data.get(name)) or 0 for name in ("restart_up_to", "number"))
+    return Desired(DesiredState(data["state"]), up_to, by, as_moment(data.get("at")), reason, author, number)
 
 
-def _rounds(data: object) -> Rounds | None:
-    if not isinstance(data, Mapping):
+def _rounds(data: Mapping[str, Any]) -> Rounds | None:
+    every, streams = as_duration(data.get("every")), as_whole(data.get("streams") or 0)
+    if every is None or streams is None:
         return None
-    return Rounds(float(data["every"]), bool(data["begun"]), int(data.get("streams") or 0))
-
-
-def _moment(text: object) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(str(text))
+    # The patience with all streams grows with it.
+    return Rounds(every.total_seconds(), data.get("begun") is True, min(streams, _MOST_STREAMS))

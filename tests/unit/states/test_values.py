@@ -61,6 +61,11 @@ def test_of_the_next_generation_nothing_is_known_but_what_its_task_tells() -> No
     assert row["committed"] == BEFORE.isoformat(), "the checkpoint is the same"
 
 
+def test_a_row_that_somebody_wrote_keeps_no_task_from_storing_its_report() -> None:
+    for seen in ("2026-03-01T12:00:00", "yesterday", 7):
+        assert shown(REPORT, row={**ROW, "seen": seen})["state"] == "running"
+
+
 def test_another_word_than_the_task_acted_on_is_not_kept() -> None:
     held = replace(LOOKED, desired=Desired(DesiredState.HELD, by="maria"))
     assert shown(REPORT, held)["desired"] == {}
