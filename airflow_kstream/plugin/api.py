@@ -156,7 +156,7 @@ def _form(dag: str, mine: Readable, user: Any) -> dict[str, Any] | None:
 
 def _answer(request: Request, body: Any) -> Response:
     """Return the body as JSON; without it, if the browser has it already."""
-    text = json.dumps(body, separators=(",", ":")).encode()
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
     headers = {"ETag": f'"{hashlib.sha256(text).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)

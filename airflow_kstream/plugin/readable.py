@@ -51,7 +51,8 @@ def readable(
 def _unseen(
     stored: Sequence[StoredState], declared: Sequence[DeclaredStream], dags: frozenset[str]
 ) -> Iterator[DeclaredStream]:
-    known = {(each.cluster, each.stream) for each in stored if each.state}
+    # Nobody sees a row that names no DAG: it hides nothing.
+    known = {(each.cluster, each.stream) for each in stored if each.state and each.state.by.dag}
     return (each for each in declared if each.dag in dags and each.stream and _subject(each) not in known)
 
 

@@ -126,6 +126,12 @@ def test_the_dags_that_somebody_may_read_decide_what_they_see(
     assert mine.dags == dags
 
 
+def test_a_row_that_names_no_dag_hides_no_declared_stream() -> None:
+    Rights.read = {"ann": {ORDERS}}
+    mine = readable(cast("Session", None), "ann", [stream("east", "orders", "")], DECLARED)
+    assert [each.stream for each in mine.unseen] == ["orders"]
+
+
 def test_to_read_a_dag_is_not_to_run_it() -> None:
     Rights.run = {"ann": {"control-east"}}
     assert may_run("ann", "control-east")

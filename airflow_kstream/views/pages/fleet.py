@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -9,7 +10,16 @@ from typing import Any
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.names import called
-from airflow_kstream.model.plain import plain
+from airflow_kstream.model.plain import (
+    as_duration,
+    as_mapping,
+    as_moment,
+    as_number,
+    as_text,
+    list_of,
+    mapping_of,
+    plain,
+)
 from airflow_kstream.model.streams.event import EventKind, Ledger
 from airflow_kstream.model.streams.generation import DesiredState
 from airflow_kstream.model.streams.horizon import HorizonReason, Replacement
@@ -27,9 +37,12 @@ from airflow_kstream.policy.events.standing import (
 )
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
+from airflow_kstream.views.pages.stored import BATCH, look_in
 
-_BATCH = "batch"
+log = logging.getLogger(__name__)
+
 _TIME = "%Y-%m-%d %H:%M:%S"
+_LIVES = list_of(mapping_of(generation=as_number, end=as_text))
 
 
 def offered(state: StreamState, facts: Mapping[str, Any], now: datetime) -> dict[str, str]:
@@ -75,14 +88,17 @@ def _start(state: StreamState, facts: Mapping[str, Any], now: datetime) -> str:
 def _replaced_because(state: StreamState, facts: Mapping[str, Any], now: datetime) -> str:
     if state.desired and state.desired.restarts(state.generation):
         return "a restart of it was requested before"
-    plan = (facts.get("horizon") or {}).get("plan")
-    due = datetime.fromisoformat(plan) if plan else None
+    due = _plan(facts)
     return f"its restart has been due since {due:{_TIME}} UTC" if due and due <= now else ""
 
 
+def _plan(facts: Mapping[str, Any]) -> datetime | None:
+    return as_moment(as_mapping(facts.get("horizon")).get("plan"))
+
+
 def _restart(state: StreamState, facts: Mapping[str, Any]) -> str:
-    number, waits = state.generation, facts.get("stop_waits")
-    longest = f", for {format_duration(timedelta(seconds=waits))} at most," if waits else ""
+    number, waits = state.generation, as_duration(facts.get("stop_waits"))
+    longest = f", for {format_duration(waits)} at most," if waits else ""
     if _by_the_clock(facts):
         return (
             f"The task that watches it checks that a successor could start, lets generation {number} save its state "
@@ -98,7 +114,7 @@ def _restart(state: StreamState, facts: Mapping[str, Any]) -> str:
 
 def _by_the_clock(facts: Mapping[str, Any]) -> bool:
     """Return whether its checkpoints come by the clock, so that it is in no batch."""
-    return any(each.get("unit", _BATCH) != _BATCH for each in facts.get("progress") or ())
+    return any(each.get("unit", BATCH) != BATCH for each in facts.get("progress") or ())
 
 
 def _stop(state: StreamState, facts: Mapping[str, Any]) -> str:
@@ -177,19 +193,29 @@ def row_of_unseen(it: UnseenStream, now: datetime) -> dict[str, Any]:
 
 
 def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
-    """Return the row of one stream."""
-    state = seen.state
-    detail = seen.detail.get("detail") or {}
-    facts = _of_generation(detail.get("facts"), state.generation)
+    """Return the row of one stream. One that can't be made says so, and hides no other: the log has the cause."""
+    try:
+        return _row(seen, now, late)
+    except Exception:
+        log.exception("What is stored of %s/%s can't be read", seen.cluster, seen.stream)
+    why = "what is stored of it can't be read: the API server's log has the cause"
+    state = StreamState("unknown", why, 0, None, now, by=seen.state.by)
+    blank = StoredStream(seen.cluster, seen.stream, state, task=seen.task, paused=seen.paused)
+    return {**_row(blank, now, late), "seen": None}
+
+
+def _row(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
+    state, detail = seen.state, look_in(seen.detail)
+    facts = _of_generation(detail["facts"], state.generation)
     stale = now - state.seen > late and state.state not in _FINISHED
     horizon = _horizon(state, facts, detail)
     ends = _trouble_with_the_end(state, facts, horizon["reason"], now)
     findings = [
-        *_findings(seen, facts, detail.get("pulse_why") or ""),
+        *_findings(seen, facts, detail["pulse_why"]),
         *_ends_held(seen, ends, horizon["reason"], now),
     ]
     kinds = [ends, *(finding["kind"] for finding in findings if not finding["waits"])]
-    succeeded = bool(seen.report.get("succeeded"))
+    succeeded = seen.report.get("succeeded") is True
     row = {
         "cluster": seen.cluster,
         "called": called(seen.stream, state.app_name),
@@ -202,12 +228,12 @@ def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]
         "seen": state.seen.isoformat(),
         "stale": stale,
         "pulse": state.progress.pulse,
-        "pulse_why": detail.get("pulse_why") or "",
+        "pulse_why": detail["pulse_why"],
         "committed": state.progress.committed.isoformat() if state.progress.committed else None,
         "batches": list(state.progress.batches),
         "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
         "horizon": _held(horizon, state, now) if state.state == Phase.HELD else horizon,
-        "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
+        "pushes": _pushes(as_moment(seen.detail.get("seen")), detail["refreshed"]),
         "began": {"at": facts.get("claimed"), "why": _why_replaced(seen) or facts.get("reason") or ""},
         "desired": plain(replace(state.desired, by=state.desired.speaker)) if state.desired else {},
         "actions": offered(state, facts, now),
@@ -220,14 +246,13 @@ def row_of(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]
 
 def _why_replaced(seen: StoredStream) -> str:
     """Return why the generation before this one ended, as its task told; empty if it did not."""
-    before = [life for life in seen.report.get("lives") or () if isinstance(life, Mapping)]
-    ends = (life.get("end") for life in before if life.get("generation") == seen.state.generation - 1)
-    return str(next(ends, "") or "")
+    lives, before = _LIVES(seen.report.get("lives")), seen.state.generation - 1
+    return next((life["end"] for life in lives if life["generation"] == before), "")
 
 
-def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:
+def _of_generation(facts: Mapping[str, Any] | None, generation: int) -> Mapping[str, Any]:
     """Return the facts, or none if they are of another generation than the last look's."""
-    return facts if isinstance(facts, Mapping) and facts.get("generation") == generation else {}
+    return facts if facts and facts["generation"] == generation else {}
 
 
 def _runs(state: StreamState, detail: Mapping[str, Any]) -> bool:
@@ -235,24 +260,21 @@ def _runs(state: StreamState, detail: Mapping[str, Any]) -> bool:
 
     Without a conclusion it may run on.
     """
-    known, same = detail.get("lives"), detail.get("application") == state.application
     if state.state == "unknown":
         return True
-    if detail.get("step") == "unknown" or not same or not isinstance(known, bool):
-        return _lives(state)
-    return known and _lives(state)
+    concluded = detail["step"] != "unknown" and detail["application"] == (state.application or "")
+    return _lives(state) and not (concluded and not detail["lives"])
 
 
 def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, Any]:
     if not _runs(state, detail):
         return {**_NO_HORIZON, "credentials": facts.get("credentials") or ""}
-    told = detail.get("horizon")
     # Of a generation that nobody looked at yet, its task tells the horizon.
-    ends = facts.get("horizon") or (told if isinstance(told, Mapping) else {})
-    refreshed = None if state.state == Phase.HELD else detail.get("refreshed")
+    ends = facts.get("horizon") or detail["horizon"] or {}
+    refreshed = None if state.state == Phase.HELD else detail["refreshed"]
     hard = state.horizon.isoformat() if state.horizon else None
     reason = ends.get("reason") or HorizonReason.UNKNOWN.value
-    if isinstance(refreshed, Mapping) and not refreshed.get("trouble"):
+    if refreshed and not refreshed["trouble"]:
         reason = _IF_NOT_PUSHED.get(reason, reason)
     return {
         **_NO_HORIZON,
@@ -267,16 +289,14 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
         "renews_itself": reason == HorizonReason.NONE.value
         or (hard is None and reason == HorizonReason.NO_NEW_WORKERS.value),
         "credentials": facts.get("credentials") or "",
-        "uncounted": detail.get("uncounted") or [],
+        "uncounted": detail["uncounted"],
     }
 
 
-def _warning(replacement: object, state: StreamState) -> str:
+def _warning(replacement: Mapping[str, Any] | None, state: StreamState) -> str:
     """Return from when on what it loses can't be replaced, in words; empty if there is nothing to warn of."""
-    if not isinstance(replacement, Mapping) or not replacement.get("until"):
-        return ""
-    until = datetime.fromisoformat(str(replacement["until"]))
-    return Replacement(str(replacement.get("worker") or ""), until).words(state.seen)
+    lost = replacement or {}
+    return Replacement(lost.get("worker", ""), as_moment(lost.get("until"))).words(state.seen)
 
 
 def _held(horizon: Mapping[str, Any], state: StreamState, now: datetime) -> dict[str, Any]:
@@ -285,14 +305,12 @@ def _held(horizon: Mapping[str, Any], state: StreamState, now: datetime) -> dict
     return {**horizon, "plan": None, "force": None, "push": None, "held": words}
 
 
-def _pushes(looked: object, refreshed: object) -> dict[str, Any] | None:
+def _pushes(looked: datetime | None, refreshed: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return when the tokens were pushed that its driver uses, as a moment; None for a stream without pushes."""
-    if not isinstance(refreshed, Mapping):
+    if refreshed is None:
         return None
-    ago = refreshed.get("confirmed_push_seconds")
-    known = isinstance(looked, str) and isinstance(ago, int | float)
-    confirmed = datetime.fromisoformat(str(looked)) - timedelta(seconds=float(ago)) if known and ago else None
-    return {"confirmed": confirmed and confirmed.isoformat(), "trouble": refreshed.get("trouble") or ""}
+    ago = as_duration(refreshed["confirmed_push_seconds"])
+    return {"confirmed": (looked - ago).isoformat() if looked and ago else None, "trouble": refreshed["trouble"]}
 
 
 def _watcher(by: TaskIds, seen: StoredStream) -> dict[str, Any]:
@@ -302,7 +320,7 @@ def _watcher(by: TaskIds, seen: StoredStream) -> dict[str, Any]:
 
 def _findings(seen: StoredStream, facts: Mapping[str, Any], pulse_why: str) -> Iterator[dict[str, Any]]:
     """Yield what somebody was told of and lasts; then what only a page can see: that nobody watches."""
-    claimed = datetime.fromisoformat(facts["claimed"]) if facts.get("claimed") else None
+    claimed = as_moment(facts.get("claimed"))
     # The reason that was stored is of the generation that the facts are of.
     why = pulse_why if facts else ""
     for event in sorted(seen.told.lasting.values(), key=lambda event: event.since):
@@ -333,8 +351,7 @@ def _ends_held(seen: StoredStream, kind: str, reason: str, now: datetime) -> Ite
 
 
 def _trouble_with_the_end(state: StreamState, facts: Mapping[str, Any], reason: str, now: datetime) -> str:
-    plan = (facts.get("horizon") or {}).get("plan")
-    return trouble_with_the_end(state.state, reason, datetime.fromisoformat(plan) if plan else None, state.horizon, now)
+    return trouble_with_the_end(state.state, reason, _plan(facts), state.horizon, now)
 
 
 def _order(row: Mapping[str, Any]) -> tuple[int, str, str, str]:

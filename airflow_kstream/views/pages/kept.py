@@ -9,14 +9,16 @@ files' page is what is open for write on each cluster, what was concluded of it,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
+from math import isfinite
 from typing import Any
 
 from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.leases.lease import FileCondition, Outcome
+from airflow_kstream.model.plain import as_flag, as_iso, as_mapping, as_number, as_text, list_of, mapping_of
 from airflow_kstream.model.printable import printable_words
 from airflow_kstream.model.secrets import without_secrets
 
@@ -24,10 +26,6 @@ _STUCK = {condition.value for condition in FileCondition if condition.stuck}
 # Their holders lived: of what a writer has and did not flush, HDFS knows nothing.
 _WRITTEN_BY_SOMEBODY = {FileCondition.LEAKED.value}
 _SETTLED = {outcome.value for outcome in Outcome if outcome.settled}
-_SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stream", "application", "open_since")
-_LENGTHS = ("unchanged_seconds", "length", "visible_length", "checks")
-_DONE = ("length_before", "visible_before", "length_after", "bytes_lost", "seconds")
-
 _SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}
 
 FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
@@ -35,7 +33,48 @@ FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
 _ROWS, _RUNS = 30, 20
 # Airflow's keys have at most 512 characters, and a path may have thousands.
 _LONGEST = 400
-_LARGEST = 2**63
+
+
+def _at(value: object) -> str:
+    return as_iso(value) or ""
+
+
+def _counts(of: object) -> dict[str, float]:
+    return {name: number for name, each in as_mapping(of).items() if (number := as_number(each)) is not None}
+
+
+# What pages show of a row, each value of its type: any task that names the asset may have written it.
+_TICKET = mapping_of(
+    **dict.fromkeys(("principal", "state", "outcome", "error", "dag"), as_text),
+    **dict.fromkeys(("expiry", "renew_until", "failing_since", "at"), _at),
+    failures=lambda number: as_number(number) or 0,
+    alert=as_flag,
+)
+_KEYTAB = mapping_of(
+    **dict.fromkeys(("principal", "keytab", "login", "severity", "dag"), as_text),
+    **dict.fromkeys(("kvno", "kdc_kvno"), as_number),
+    at=_at,
+    findings=list_of(mapping_of(**dict.fromkeys(("kind", "severity", "words", "remedy"), as_text))),
+    streams=list_of(mapping_of(stream=as_text, dies_from=_at)),
+)
+_FILES = list_of(
+    mapping_of(
+        **dict.fromkeys(("path", "condition", "why", "advice", "owner", "host", "holder"), as_text),
+        **dict.fromkeys(("stream", "application", "open_since"), as_text),
+        **dict.fromkeys(("unchanged_seconds", "length", "visible_length", "checks"), as_number),
+    )
+)
+_RECOVERIES = list_of(
+    mapping_of(
+        **dict.fromkeys(("path", "outcome", "why"), as_text),
+        **dict.fromkeys(("length_before", "visible_before", "length_after", "bytes_lost", "seconds"), as_number),
+    )
+)
+_RUN = mapping_of(
+    **dict.fromkeys(("at", "run", "by", "path", "summary"), as_text),
+    dry_run=as_flag,
+    counts=_counts,
+)
 
 
 def key_of(kind: str, name: str) -> str:
@@ -58,12 +97,17 @@ def at(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """Return plain data whose texts show no secret and no control character. Markup stays: pages show text as text."""
+    """Return plain data whose texts show no secret and no control character. Markup stays: pages show text as text.
+
+    A number that no browser knows, such as NaN, is left out.
+    """
     if isinstance(value, str):
         return _shown(value)
     if isinstance(value, Mapping):
         return {_shown(str(key)): shown(item) for key, item in value.items()}
-    return [shown(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [shown(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 # The rows of a fleet say the same words hundreds of times.
@@ -74,40 +118,14 @@ def _shown(text: str) -> str:
 
 def tickets_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the renewals of a cluster's tickets: alerts and failures first, then what expires next."""
-    rows = [read for row in kept if (read := _ticket(row))["principal"] and read["at"]]
+    rows = [read for row in kept if (read := _TICKET(row))["principal"] and read["at"]]
     return [shown(row) for row in sorted(rows, key=_ticket_place)]
 
 
 def keytabs_of(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the checks of a cluster's keytabs, the worst first."""
-    rows = [read for row in kept if (read := _keytab(row))["principal"] and read["at"]]
+    rows = [read for row in kept if (read := _KEYTAB(row))["principal"] and read["at"]]
     return [shown(row) for row in sorted(rows, key=_keytab_place)]
-
-
-def _ticket(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a row, each value of its type.
-
-    Any task that names the asset may have written it.
-    """
-    return {
-        **_texts(row, ("principal", "state", "outcome", "error", "dag")),
-        **_moments(row, ("expiry", "renew_until", "failing_since", "at")),
-        "failures": _numbers(row, ("failures",))["failures"] or 0,
-        "alert": row.get("alert") is True,
-    }
-
-
-def _keytab(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a row, as `_ticket` does."""
-    return {
-        **_texts(row, ("principal", "keytab", "login", "severity", "dag")),
-        **_moments(row, ("at",)),
-        **_numbers(row, ("kvno", "kdc_kvno")),
-        "findings": [_texts(each, ("kind", "severity", "words", "remedy")) for each in _mappings(row.get("findings"))],
-        "streams": [
-            {**_texts(each, ("stream",)), **_moments(each, ("dies_from",))} for each in _mappings(row.get("streams"))
-        ],
-    }
 
 
 def _ticket_place(row: Mapping[str, Any]) -> tuple[bool, bool, str, str]:
@@ -134,27 +152,24 @@ def files_page(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the page shows of a row, each value of its type: any task that names the asset may have written it.
-
-    None if it can't be read.
-    """
-    read = _texts(row, ("path", "at", "run", "dag", "by"))
+    """Return what the page shows of a row, None if it can't be read."""
+    read = {name: as_text(row.get(name)) for name in ("path", "at", "run", "dag", "by")}
     report = row.get("report")
     if not isinstance(report, Mapping) or not read["path"] or not read["at"]:
         return None
-    plan, counts = _mapping(report.get("plan")), _mapping(report.get("counts"))
-    files = [file for each in _mappings(report.get("findings")) if (file := _file(each, plan))["path"]]
+    plan, counts = as_mapping(report.get("plan")), as_mapping(report.get("counts"))
+    files = [_file(each, plan) for each in _FILES(report.get("findings")) if each["path"]]
     written = {file["path"] for file in files if file["condition"] in _WRITTEN_BY_SOMEBODY}
     return {
         **read,
-        "dry_run": row.get("dry_run") is True,
+        "dry_run": as_flag(row.get("dry_run")),
         "counts": _counts(counts),
-        "unknown": _counts(_mapping(counts.get("conditions"))).get(FileCondition.UNKNOWN.value, 0),
-        "unreadable": [str(why) for why in _mapping(report.get("unreadable")).values()],
-        "stopped": _text(report.get("stopped")),
+        "unknown": _counts(counts.get("conditions")).get(FileCondition.UNKNOWN.value, 0),
+        "unreadable": [as_text(why) for why in as_mapping(report.get("unreadable")).values()],
+        "stopped": as_text(report.get("stopped")),
         "files": files,
-        "recoveries": [_recovery(each, written) for each in _mappings(report.get("recoveries"))],
-        "runs": [_run(each) for each in _mappings(row.get("runs"))],
+        "recoveries": [_recovery(each, written) for each in _RECOVERIES(report.get("recoveries"))],
+        "runs": list_of(_RUN)(row.get("runs")),
     }
 
 
@@ -200,13 +215,11 @@ def _place(file: Mapping[str, Any]) -> tuple[bool, str]:
     return not file["stuck"], file["path"]
 
 
-def _file(finding: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    file = {**_texts(finding, _SHOWN), **_numbers(finding, _LENGTHS)}
-    return {**file, "stuck": file["condition"] in _STUCK, "planned": _text(plan.get(_text(finding.get("path"))))}
+def _file(file: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    return {**file, "stuck": file["condition"] in _STUCK, "planned": as_text(plan.get(file["path"]))}
 
 
-def _recovery(told: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
-    recovery = {**_texts(told, ("path", "outcome", "why")), **_numbers(told, _DONE)}
+def _recovery(recovery: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
     return {**recovery, "kept": _kept(recovery, written=recovery["path"] in written)}
 
 
@@ -216,49 +229,3 @@ def _kept(recovery: Mapping[str, Any], *, written: bool) -> str:
         return ""
     unflushed = "; what its writer had not flushed is lost" if written else ""
     return f"readers see as much as before{unflushed}"
-
-
-def _run(told: Mapping[str, Any]) -> dict[str, Any]:
-    read = _texts(told, ("at", "run", "by", "path", "summary"))
-    return {**read, "dry_run": told.get("dry_run") is True, "counts": _counts(_mapping(told.get("counts")))}
-
-
-def _mappings(of: object) -> Iterator[Mapping[str, Any]]:
-    return (each for each in (of if isinstance(of, list) else ()) if isinstance(each, Mapping))
-
-
-def _mapping(of: object) -> Mapping[str, Any]:
-    return of if isinstance(of, Mapping) else {}
-
-
-def _texts(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    return {name: _text(of.get(name)) for name in names}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _moments(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Return the texts that are moments in ISO 8601; a browser can count with no other."""
-    return {name: text if _is_moment(text) else "" for name, text in _texts(of, names).items()}
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
-
-
-def _numbers(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, float | None]:
-    return {name: of.get(name) if _is_number(of.get(name)) else None for name in names}
-
-
-def _counts(of: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: number for name, number in of.items() if _is_number(number)}
-
-
-def _is_number(value: object) -> bool:
-    # No NaN, which Airflow's store takes and a browser does not, nor a number that no length or duration has.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST

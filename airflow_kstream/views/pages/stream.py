@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.model.plain import as_iso
 from airflow_kstream.model.streams.event import WORDS, EventKind, Ledger
 from airflow_kstream.model.streams.stall import Pulse
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.views.pages.fleet import StoredStream, UnseenStream, row_of, row_of_unseen
 from airflow_kstream.views.pages.kept import shown
+from airflow_kstream.views.pages.stored import look_in, report_in
 
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 
@@ -24,25 +26,18 @@ def stream_page(of: StoredStream | UnseenStream, now: datetime, late: timedelta)
 
 
 def _stored(seen: StoredStream) -> dict[str, Any]:
-    detail, report = seen.detail.get("detail") or {}, seen.report
+    detail, report = look_in(seen.detail), report_in(seen.report)
     page = {
-        "facts": detail.get("facts"),
-        "drawn": seen.detail.get("seen"),
-        "lives": report.get("lives") or [],
+        "facts": detail["facts"],
+        "drawn": as_iso(seen.detail.get("seen")),
+        **{name: report[name] for name in ("lives", "submission", "done", "foretold", "diagnostics")},
         "events": [*_past(seen.told), *_lasting(seen.told)],
-        "submission": report.get("submission"),
-        "differences": report.get("spec_differences") or [],
-        "doubts": [words for words in map(report.get, ("spec_doubt", "owner_doubt", "failed_spec")) if words],
-        "done": report.get("done") or [],
-        "foretold": report.get("foretold") or [],
-        "addresses": {"application": report.get("application_url"), "logs": report.get("logs_url")},
-        "diagnostics": report.get("diagnostics") or "",
-        "failure": detail.get("failure") or "",
-        "logs_seconds": detail.get("logs_seconds"),
-        "blocked": detail.get("blocked"),
-        "freeze": detail.get("freeze") or "",
-        "evidence": _evidence(seen, detail.get("facts")),
-        "cut": bool(seen.detail.get("cut") or report.get("cut")),
+        "differences": report["spec_differences"],
+        "doubts": [report[name] for name in ("spec_doubt", "owner_doubt", "failed_spec") if report[name]],
+        "addresses": {"application": report["application_url"], "logs": report["logs_url"]},
+        **{name: detail[name] for name in ("failure", "logs_seconds", "blocked", "freeze")},
+        "evidence": _evidence(seen, detail["facts"] or {}),
+        "cut": bool(seen.detail.get("cut") or seen.report.get("cut")),
     }
     stored: dict[str, Any] = shown(_of_row(page, seen))
     return stored
@@ -54,7 +49,7 @@ def _of_row(page: Mapping[str, Any], seen: StoredStream) -> Mapping[str, Any]:
     return page if same else {**page, "addresses": {}, "foretold": []}
 
 
-def _evidence(seen: StoredStream, facts: object) -> str:
+def _evidence(seen: StoredStream, facts: Mapping[str, Any]) -> str:
     """Say in words how evidence of a stall is taken, and where it lies; empty if nothing hangs, or did.
 
     A page asks no cluster, so it can't tell what was taken.
@@ -63,8 +58,7 @@ def _evidence(seen: StoredStream, facts: object) -> str:
     hangs = seen.state.progress.pulse in _STALLED or EventKind.STALLED in told
     if not hangs:
         return ""
-    known = facts if isinstance(facts, Mapping) else {}
-    folder, processes = known.get("evidence") or "evidence", known.get("processes") or "processes"
+    folder, processes = facts.get("evidence") or "evidence", facts.get("processes") or "processes"
     return (
         f"`kstream streams evidence {seen.stream}` takes the threads of its {processes}, and says which task stands "
         f"still. What was taken lies on HDFS below `{folder}`, a folder for each generation."

@@ -1,4 +1,4 @@
-"""Rows whose free text was written by somebody who wishes no good: markup, control characters and a password."""
+"""Rows that somebody wrote who wishes no good: markup, control characters, a password, and what no browser knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.live.pages.fleets import blocked, found_files, found_tickets
-from tests.live.pages.stored import Stored, keys_of
+from tests.live.pages.stored import NOW, Stored, keys_of
 
 PASSWORD = "hunter2"
 EVIL = f'<img src=x onerror="window.planted=1">\x1b[31m\x00 hdfs://etl:{PASSWORD}@nn:8020 password={PASSWORD}'
@@ -37,7 +37,10 @@ def planted_stream(cluster: str, name: str) -> Stored:
     more = {"failure": "an exception", "freeze": "frozen by eve", "blocked": {"by": "preflight", "why": "no ticket"}}
     it = replace(it, report={**it.report, **told}, more={**it.more, **more})
     # After what triggers mask before they store: another program may have written the rows.
-    return replace(it, others=planted(keys_of(it)))
+    rows = planted(keys_of(it))
+    rows["verdict"] |= {"batches": [float("nan"), 10**400, "2.0"], "map_index": float("inf")}
+    rows["detail"] |= {"seen": NOW.replace(tzinfo=None).isoformat()}
+    return replace(it, others=rows)
 
 
 def planted_clusters() -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.views.pages.kept import FILES, files_after, files_page, key_of, keytabs_of, tickets_of
+from airflow_kstream.views.pages.kept import FILES, files_after, files_page, key_of, keytabs_of, shown, tickets_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEEN = {"at": NOW.isoformat()}
@@ -171,3 +171,8 @@ def test_what_a_task_wrote_otherwise_of_tickets_and_keytabs_is_left_out() -> Non
     (keytab,) = keytabs_of([odd])
     assert (keytab["kvno"], keytab["streams"]) == (None, [])
     assert keytab["findings"] == [{"kind": "", "severity": "", "words": "", "remedy": ""}]
+
+
+def test_a_number_that_no_browser_knows_is_left_out() -> None:
+    """Other tasks store any number, and one in an answer takes the whole page away."""
+    assert shown({"a": [float("nan"), -float("inf"), 1.5]}) == {"a": [None, None, 1.5]}
