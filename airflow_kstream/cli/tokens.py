@@ -40,7 +40,9 @@ from airflow_kstream.views.tokens import events_table, histories_page, history_l
 Logs = Annotated[
     Path, typer.Argument(metavar="LOGS", help="A ResourceManager's or NameNode's log, or a folder of them.")
 ]
-Application = Annotated[str | None, typer.Option("--application", help="Only the tokens of this application.")]
+Application = Annotated[
+    str | None, typer.Option("--application-id", metavar="APPLICATION", help="Only the tokens of this application.")
+]
 
 
 def history(

@@ -105,7 +105,7 @@ def test_the_command_shows_a_table_json_and_a_page(
         (("--html", str(page)), "renewed 9 times, usually at 90% of the time that was left"),
     ):
         with pytest.raises(SystemExit):
-            main(["tokens", "history", str(log), "--application", APP, *words])
+            main(["tokens", "history", str(log), "--application-id", APP, *words])
         assert expected in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["tokens", "history", str(log), "--json"])
