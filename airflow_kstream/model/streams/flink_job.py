@@ -9,6 +9,9 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.streams.generation import Claim, StreamId
 
+# By which YARN knows an application of Flink's.
+APPLICATION_TYPE = "Apache Flink"
+
 
 def flink_job_id(stream: StreamId, generation: int, nonce: str) -> str:
     """Return the id of a generation's job, which is known before it runs."""

@@ -27,6 +27,7 @@ from airflow_kstream.model.clusters.cluster_facts import (
 from airflow_kstream.model.clusters.hdfs_health import HdfsInventory
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.finding import DoctorReport, NotChecked
+from airflow_kstream.model.streams.flink_job import APPLICATION_TYPE
 from airflow_kstream.model.streams.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.streams.stream import EngineName, StreamSpec
 from airflow_kstream.policy.doctor.checks import examine
@@ -225,8 +226,9 @@ def _streams(
 
 def _running(population: _Population) -> Iterator[str]:
     """Yield the ids of the subjects' applications that run, or may: others' drivers are not asked."""
-    if population.alone and population.alone.state is ApplicationState.RUNNING:
-        yield population.alone.id
+    alone = population.alone
+    if alone and alone.state is ApplicationState.RUNNING and alone.type != APPLICATION_TYPE:
+        yield alone.id
     streams = [each for each in known(population.streams) if _has_driver(each.newest)]
     tags = {each.stream.tag for each in streams}
     running = (app for app in known(population.listed) if app.state is ApplicationState.RUNNING)

@@ -33,7 +33,7 @@ from airflow_kstream.model.errors import KstreamError, LogsClosed, NotFound
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.logs.container_log import LoggedContainer
 from airflow_kstream.model.streams.contract import pushes
-from airflow_kstream.model.streams.flink_job import job_of
+from airflow_kstream.model.streams.flink_job import APPLICATION_TYPE, job_of
 from airflow_kstream.model.streams.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.streams.spark_conf import FIXED
 from airflow_kstream.model.streams.stream import EngineName, ProxyUserCredentials, StreamSpec
@@ -59,25 +59,21 @@ _READABLE = "whether its JobManager's log can be read"
 _UNREAD = NotChecked(_READABLE, "a look asks no NodeManager: `kstream doctor` does")
 
 
-def flink_conf_of(
-    session: ClusterSession, stream: StreamId, claim: Claim, app: Application | None, *, asks_nodes: bool
-) -> StreamConf:
-    """Return what the stream's job runs with. Nothing raises: each fact may be missing by itself.
+def flink_conf_of(session: ClusterSession, app: Application | None, job: str | None, *, asks_nodes: bool) -> StreamConf:
+    """Return what an application's job runs with; where `job` is None, it is the only one that the JobManager lists.
 
-    Without `asks_nodes` no NodeManager is asked whether it shows the logs: that is a login to each, and one that hangs
-    holds up the other streams.
+    Nothing raises: each fact may be missing by itself. Without `asks_nodes` no NodeManager is asked whether it shows
+    the logs: that is a login to each, and one that hangs holds up the other streams.
     """
     if app is None:
         nobody = NotChecked(_CONF, "none runs")
         return StreamConf(conf=nobody, engine=EngineName.FLINK, survives=nobody, readable=nobody)
-    server, job = try_ask("the active ResourceManager", session.yarn.active), job_of(stream, claim)
+    server = try_ask("the active ResourceManager", session.yarn.active)
     if isinstance(server, NotChecked):
         return StreamConf(conf=server, engine=EngineName.FLINK, survives=server, readable=server)
     with closing(FlinkPages(server, app.id, session.identity, session.cluster.tls, _WITHIN)) as pages:
         conf = try_ask(_CONF, pages.conf)
-        survives: bool | NotChecked = NotChecked(_SURVIVES, "its claim doesn't tell which job it runs")
-        if job is not None:
-            survives = try_ask(_SURVIVES, lambda: pages.checkpointing(job).survives)
+        survives = try_ask(_SURVIVES, lambda: pages.checkpointing(job or _only_job(pages)).survives)
     return StreamConf(
         conf=conf,
         conf_from=f"the JobManager of {app.id}",
@@ -85,6 +81,13 @@ def flink_conf_of(
         survives=survives,
         readable=try_ask(_READABLE, lambda: _may_read_logs(session, app)) if asks_nodes else _UNREAD,
     )
+
+
+def _only_job(pages: FlinkPages) -> str:
+    jobs = pages.jobs()
+    if len(jobs) != 1:
+        raise NotFound(f"its JobManager lists {len(jobs)} jobs")
+    return jobs[0]
 
 
 def _may_read_logs(session: ClusterSession, app: Application) -> bool:
@@ -140,7 +143,7 @@ log = logging.getLogger(__name__)
 
 _NO_DRIVER = NotChecked("its driver", "none runs")
 _OBJECTS = re.compile(r"\b(s3[an]?)://")
-_KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab")
+_KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab", "security.kerberos.login.keytab")
 # Of the pauses between batches all but the longest tenth are usual.
 _USUAL = 0.9
 
@@ -186,8 +189,7 @@ class StreamExaminer:
 
     def application(self, app: Application) -> StreamFacts:
         """Return the facts of an application that nobody claimed, by what it runs with."""
-        driver = self.drivers.get(app.id, _NO_DRIVER)
-        conf = driver if isinstance(driver, NotChecked) else driver.properties
+        job = self._unclaimed_job(app)
         facts = StreamFacts(
             name=app.id,
             running=app.id if app.alive else "",
@@ -195,12 +197,12 @@ class StreamExaminer:
             user=app.user,
             started=app.started,
             limit_ends=self._limit(app),
-            job=StreamConf(conf=conf, conf_from=f"the environment of {app.id}", driver=driver),
+            job=job,
         )
-        if isinstance(conf, NotChecked):
+        if isinstance(job.conf, NotChecked):
             # Whether it has a keytab decides about almost everything.
-            return replace(facts, running=conf) if app.alive else facts
-        keytab = any(conf.get(key) for key in _KEYTABS)
+            return replace(facts, running=job.conf) if app.alive else facts
+        keytab = any(job.conf.get(key) for key in _KEYTABS)
         launch = try_ask("the end of its launch's tokens", lambda: self._unclaimed_end(app))
         end = launch if isinstance(launch, datetime) else None
         return replace(
@@ -208,8 +210,15 @@ class StreamExaminer:
             credentials=replace(
                 facts.credentials, renews_itself=keytab, tokens_end=None if keytab else end, launch_tokens_end=end
             ),
-            job=replace(facts.job, object_stores=_object_stores(conf.values())),
         )
+
+    def _unclaimed_job(self, app: Application) -> StreamConf:
+        if app.type == APPLICATION_TYPE:
+            return flink_conf_of(self.session, app if app.alive else None, None, asks_nodes=self.asks_nodes)
+        driver = self.drivers.get(app.id, _NO_DRIVER)
+        conf = driver if isinstance(driver, NotChecked) else driver.properties
+        stores = () if isinstance(conf, NotChecked) else _object_stores(conf.values())
+        return StreamConf(conf=conf, conf_from=f"the environment of {app.id}", driver=driver, object_stores=stores)
 
     def _unclaimed_end(self, app: Application) -> datetime:
         session = self.session
@@ -243,7 +252,7 @@ class StreamExaminer:
 
     def _job(self, stream: StreamId, spec: StreamSpec, claim: Claim, app: Application | None) -> StreamConf:
         if spec.engine is EngineName.FLINK:
-            return flink_conf_of(self.session, stream, claim, app, asks_nodes=self.asks_nodes)
+            return flink_conf_of(self.session, app, job_of(stream, claim), asks_nodes=self.asks_nodes)
         driver = self.drivers.get(app.id, _NO_DRIVER) if app else _NO_DRIVER
         return StreamConf(
             conf=self._conf(spec, claim, driver),

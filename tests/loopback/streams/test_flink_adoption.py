@@ -16,8 +16,9 @@ from airflow_kstream.model.errors import Conflict, Unavailable
 from airflow_kstream.model.finding import NotChecked
 from airflow_kstream.model.leases.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.streams.deploy import Savepoints
+from airflow_kstream.model.streams.flink_job import APPLICATION_TYPE
 from airflow_kstream.model.streams.stream import FlinkStreamSpec, TicketCredentials
-from airflow_kstream.supervise.doctor.stream_facts import flink_conf_of
+from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer, flink_conf_of
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint.adopt import adopt, plan_adoption
 from airflow_kstream.supervise.streams.flink.flink_engine import FlinkEngine
@@ -303,16 +304,28 @@ def test_the_doctor_reads_what_a_jobmanager_shows_of_its_configuration(adopter: 
     adopter.changes(SETTINGS, lambda body: body["externalization"].update(delete_on_cancellation=True))
     claim = adopt(adopter.run, adopter.application)
     app = adopter.life.yarn.apps[adopter.application]
-    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
+    shown = flink_conf_of(adopter.run.session, app, claim.adoption.job, asks_nodes=True)
     assert (shown.conf, shown.survives) == ({"s3.secret-key": "******"}, False)
     assert shown.conf_from == f"the JobManager of {adopter.application}"
+
+
+def test_the_doctor_examines_a_job_that_nobody_adopted_as_flinks(adopter: Adopter) -> None:
+    keytab = [{"key": "security.kerberos.login.keytab", "value": "/containers/krb5.keytab"}]
+    adopter.shows("/jobmanager/config", keytab)
+    adopter.changes(SETTINGS, lambda body: body["externalization"].update(delete_on_cancellation=True))
+    app = replace(adopter.life.yarn.apps[adopter.application], type=APPLICATION_TYPE)
+    examiner = StreamExaminer(adopter.run.session, NotChecked("a client", ""), (), {}, datetime.now(UTC))
+    facts = examiner.application(app)
+    assert (facts.job.engine, facts.job.survives, facts.credentials.renews_itself) == ("flink", False, True)
+    adopter.shows("/jobmanager/config", [])
+    assert examiner.application(app).credentials.tokens_end is not None
 
 
 def test_the_doctor_concludes_nothing_of_a_jobmanager_that_does_not_answer(adopter: Adopter) -> None:
     claim = adopt(adopter.run, adopter.application)
     adopter.server.script.clear()
     for app in (adopter.life.yarn.apps[adopter.application], None):
-        shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
+        shown = flink_conf_of(adopter.run.session, app, claim.adoption.job, asks_nodes=True)
         assert isinstance(shown.conf, NotChecked)
         assert isinstance(shown.survives, NotChecked)
         assert isinstance(shown.readable, NotChecked)
@@ -326,7 +339,7 @@ def test_the_doctor_asks_a_nodemanager_whether_it_shows_the_log(
     link = f"{adopter.server.address}/node/containerlogs/{ID}/bob"
     app = replace(adopter.life.yarn.apps[adopter.application], logs_url=link)
     adopter.server.script[f"/ws/v1/node/containers/{ID}/logs/jobmanager.log"] = answer
-    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=True)
+    shown = flink_conf_of(adopter.run.session, app, claim.adoption.job, asks_nodes=True)
     assert shown.readable is readable
 
 
@@ -335,6 +348,6 @@ def test_a_look_asks_no_nodemanager(adopter: Adopter) -> None:
     claim = adopt(adopter.run, adopter.application)
     link = f"{adopter.server.address}/node/containerlogs/{ID}/bob"
     app = replace(adopter.life.yarn.apps[adopter.application], logs_url=link)
-    shown = flink_conf_of(adopter.run.session, adopter.run.id, claim, app, asks_nodes=False)
+    shown = flink_conf_of(adopter.run.session, app, claim.adoption.job, asks_nodes=False)
     assert isinstance(shown.readable, NotChecked)
     assert [request for request in adopter.server.requests if "/node/" in request] == []

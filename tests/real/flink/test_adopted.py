@@ -54,6 +54,10 @@ def test_an_adopted_job_is_healthy_and_nothing_that_a_person_says_touches_it(
         refused = say("adopt", str(other), "--application-id", application)
         assert (refused.code != 0, "of type Apache Flink, and" in refused.err) == (True, True)
 
+        examined = ran("doctor", "--application-id", application, "--cluster", cluster, "--json").data
+        decided = {*examined["passed"], *(finding["id"] for finding in examined["findings"])}
+        assert {"flink-checkpoints", "flink-logs", "flink-port", "flink-renewer"} <= decided
+
         adopted = say("adopt", str(file), "--application-id", application)
         assert adopted.code == 0, adopted.err
         assert f"job {living.run.job} writes {living.run.checkpoints}/chk-" in adopted.out

@@ -27,7 +27,7 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.streams.checkpoint import Checkpoint
 from airflow_kstream.model.streams.checkpoint_owner import OWNER_FOLDER
 from airflow_kstream.model.streams.flink_conf import token_filesystems
-from airflow_kstream.model.streams.flink_job import FlinkCheckpoints, job_of
+from airflow_kstream.model.streams.flink_job import APPLICATION_TYPE, FlinkCheckpoints, job_of
 from airflow_kstream.model.streams.generation import Claim, StreamId
 from airflow_kstream.model.streams.horizon import LaunchToken, TokenRound, UncountedToken, WorkerTokens
 from airflow_kstream.model.streams.installations import FlinkInstallation
@@ -131,7 +131,7 @@ class FlinkEngine:
         return mint(hadoop, filesystem, identity, hadoop.get(_RENEWER))
 
     def adopted(self, session: ClusterSession, spec: StreamSpec, app: Application) -> Adopted:
-        require_of_type(app, "Apache Flink", spec)
+        require_of_type(app, APPLICATION_TYPE, spec)
         return adopted_job(session, spec, app)
 
     def progress(self, session: ClusterSession, spec: StreamSpec, newest: Newest) -> tuple[Checkpoint, ...]:
