@@ -70,7 +70,9 @@ def last_replicas(located: Message) -> LastReplicas | None:
 def _parts(last: Message, located: Message) -> tuple[Replicas, ...]:
     if 7 in located:
         return tuple(_data_blocks(last, located.message(7)))
-    return (Replicas(last.data(1), _addresses(last), _token(last.message(5))),)
+    # A NameNode shuffles them for each answer (NetworkTopology.sortByDistance), and a killed writer leaves replicas of
+    # which one acknowledged more than the other: always the same one is asked first, or such a file seems to grow.
+    return (Replicas(last.data(1), tuple(sorted(_addresses(last))), _token(last.message(5))),)
 
 
 def _data_blocks(group: Message, policy: Message) -> Iterator[Replicas]:

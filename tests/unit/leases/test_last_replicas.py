@@ -32,5 +32,17 @@ def test_each_block_of_a_stripe_that_holds_data_has_its_own_name_address_and_tok
     assert read == [(1, ("worker1:9867",), b"identifier 1"), (0, ("worker0:9867",), b"identifier 0")]
 
 
+def replicated(*workers: str) -> Message:
+    """Return LocatedBlocksProto of a file whose last block is on these workers, in the order of this answer."""
+    nodes = [encode({1: encode({1: "10.0.0.1", 2: worker, 3: "uuid", 6: 9867})}) for worker in workers]
+    last = encode({1: encode({1: "BP-1", 2: 7, 3: 1001, 4: 0}), 3: nodes, 5: encode({1: b"identifier", 2: b"password"})})
+    return Message(encode({1: 5, 3: 1, 4: last, 5: 0}))
+
+
+def test_a_block_is_asked_of_the_same_datanode_whatever_the_order_of_an_answer() -> None:
+    """A killed writer's last packets may have been acknowledged on one DataNode and not on the next."""
+    assert last_replicas(replicated("worker2", "worker1")) == last_replicas(replicated("worker1", "worker2"))
+
+
 def test_an_unknown_policy_leaves_the_length_to_webhdfs() -> None:
     assert last_replicas(striped(UNKNOWN, bytes([0, 1]))) is None
