@@ -342,7 +342,7 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
     for line in text.split("\n"):
         try:
             fields = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         if isinstance(fields, dict) and fields.keys() >= _IN_EVERY_LINE:
             yield fields

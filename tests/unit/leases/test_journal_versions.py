@@ -54,6 +54,14 @@ def test_a_line_without_what_makes_a_record_hides_no_other() -> None:
     assert [record.path for record in records] == ["/data/a.tmp"]
 
 
+@pytest.mark.parametrize("unreadable", ["9" * 5000, "[" * 100_000, "{"])
+def test_a_line_that_nobody_can_read_hides_no_other(unreadable: str) -> None:
+    hdfs = SimHdfs(SimClock())
+    hdfs.write(f"{NAME}-intents.jsonl", f"{unreadable}\n{json.dumps(INTENT)}\n")
+    records = read_journal(OwnFiles(cast(Hdfs, hdfs)), FOLDER)
+    assert [record.path for record in records] == ["/data/a.tmp"]
+
+
 def test_each_line_that_is_written_carries_its_version() -> None:
     hdfs = SimHdfs(SimClock())
     Journal.begin(cast(Hdfs, hdfs), FOLDER, Identity("me@R", "/k")).asked({"/data/a.tmp": None}, "it is stuck")
