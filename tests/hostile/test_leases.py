@@ -25,6 +25,7 @@ from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.own_files import OwnFiles
 from airflow_kstream.supervise.leases.survey import ScanHistory
+from airflow_kstream.supervise.leases.visible_length import ValidLengths, companion_of
 from airflow_kstream.supervise.streams.folder.formats import ClaimDraft, written_claim
 from tests.simulated.lease_holders import ME, SimLeases, SimRecovery
 from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
@@ -245,6 +246,12 @@ def test_a_record_of_ours_that_is_longer_than_anything_we_write_is_left_out(hdfs
     run = journal(hdfs, told)
     assert (run.renewed_by_others(MINUTE), run.runs_before()) == ({}, [])
     assert [line.partition(" is left out: ")[2] for line in told] == ["it is longer than 16777216 bytes"]
+
+
+@pytest.mark.parametrize("said", ["9" * 5000, "9" * 20])
+def test_a_companion_that_states_no_length_of_a_file_ends_no_recovery(hdfs: SimHdfs, said: str) -> None:
+    put(hdfs, "mallory", companion_of(FILE), said)
+    assert ValidLengths(cast(Hdfs, hdfs)).of(FILE) is None
 
 
 def test_a_name_that_a_stranger_took_is_passed_over() -> None:

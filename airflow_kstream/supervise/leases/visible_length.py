@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # "_part-0-6.valid-length".
 _OPEN_NAME = re.compile(r"_(?P<part>.+)\.(?:in-progress|pending)")
 _PREFIX = "_"
-# DataOutput.writeUTF wrote it: two bytes with its length, then the decimal number.
-_CONTENT = re.compile(r"(?:[\0-\x1f]{2})?(?P<length>\d+)\s*", re.DOTALL)
+# DataOutput.writeUTF wrote it: two bytes with its length, then the decimal number, one of Java's.
+_CONTENT = re.compile(r"(?:[\0-\x1f]{2})?(?P<length>\d{1,19})\s*", re.DOTALL)
 
 _Hosts = tuple[str, ...]
 
