@@ -87,6 +87,9 @@ class SimRecovery:
 
     # What a session and a surveyor do for it.
 
+    def holders(self, paths: Sequence[str]) -> list[str | None]:
+        return [self.leases.files[path] for path in paths]
+
     def ask_holders(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
         return self.leases.ask_holders(paths)
 

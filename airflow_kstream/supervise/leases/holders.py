@@ -85,12 +85,21 @@ class HolderProbe:
     def _probe_named(self, files: dict[str, list[str]]) -> None:
         """Probe each holder by one file, and by the next if that does not tell: a closed file's writer may be alive."""
         while files and not self._watcher.stop.is_set():
-            holders = {paths.pop(): holder for holder, paths in files.items()}
-            found = {holders[path]: answer.liveness for path, answer in self._recorded_and_probed(holders).items()}
+            holders = self._still_held({paths.pop(): holder for holder, paths in files.items()})
+            answers = self._recorded_and_probed(holders) if holders else {}
+            found = {holders[path]: answer.liveness for path, answer in answers.items()}
             self._liveness |= {holder: is_ for holder, is_ in found.items() if is_ is HolderLiveness.DEAD}
             self._doubt([holder for holder, is_ in found.items() if is_ is HolderLiveness.RENEWING])
             answered = self._liveness.keys() | self._again.keys()
             files = {holder: paths for holder, paths in files.items() if paths and holder not in answered}
+
+    def _still_held(self, holders: Mapping[str, str]) -> dict[str, str]:
+        """Leave out files that have another holder by now: a lease of that one tells nothing of this one's.
+
+        Since the list was made, somebody may have begun to recover a living writer's file, and be gone.
+        """
+        by_now = zip(holders.items(), self._session.holders(list(holders)), strict=True)
+        return {path: holder for (path, holder), now in by_now if now in (None, holder)}
 
     def _doubt(self, renewing: Sequence[str]) -> None:
         """Believe that these holders live, unless a probe of another run explains why their leases are renewed.

@@ -53,6 +53,10 @@ class LeaseSession:
         """Probe whether the holders of these open files' leases live: `LeaseHdfs.ask_holder` says what that does."""
         return ask_holders(self.pool, self.rpc, paths)
 
+    def holders(self, paths: Sequence[str]) -> list[str | None]:
+        """Return the names of these files' holders, None where nobody tells. It touches no lease."""
+        return self.rpc.holders(paths) if self.rpc else [None] * len(paths)
+
     @property
     def states(self) -> NameNodeRpc | LeaseHdfsPool:
         """Return the client for many files' states: a thousand a second by RPC, some hundred by HTTP."""

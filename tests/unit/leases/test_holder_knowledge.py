@@ -97,6 +97,10 @@ class SimulatedNameNode:
     recorded: set[str] = field(default_factory=set)
     probed: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
+    holders_now: Mapping[str, str | None] = field(default_factory=dict)
+
+    def holders(self, paths: Sequence[str]) -> list[str | None]:
+        return [self.holders_now.get(path) for path in paths]
 
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
         self.recorded |= holders.keys()
@@ -148,6 +152,17 @@ def test_the_next_file_is_probed_when_the_first_does_not_tell() -> None:
 
     assert namenode.probed == ["/b", "/a"]
     assert knowledge["/b"].closed
+
+
+def test_a_file_that_has_another_holder_by_now_tells_nothing_of_the_one_before() -> None:
+    """Somebody has begun to recover it by `hdfs debug recoverLease` since the list was made, and is gone."""
+    renews = HolderAnswer(HolderLiveness.RENEWING, "client-1", "worker7")
+    namenode = SimulatedNameNode({"/b": DEAD, "/a": renews}, holders_now={"/a": "client-1", "/b": "client-9"})
+    knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-1"}))
+
+    assert namenode.probed == ["/a"]
+    assert knowledge["/a"].liveness is HolderLiveness.RENEWING
+    assert knowledge["/b"].liveness is not HolderLiveness.DEAD
 
 
 def test_a_lease_that_another_run_has_just_renewed_tells_nothing_for_a_minute() -> None:
