@@ -18,6 +18,9 @@ _SOFT_LIMIT = timedelta(seconds=60)
 _MARGIN = timedelta(seconds=2)
 # For this long after a probe of a dead holder its lease looks like that of a living one.
 _RENEWED_FOR = _SOFT_LIMIT + _MARGIN
+# For this long what a probe showed counts: a holder that was cut off may be back. It is longer than `_RENEWED_FOR` by
+# more than a round of probes takes, so that the next one meets no lease that the last one renewed.
+BELIEVED_FOR = timedelta(minutes=2)
 # An interrupt waits for this many probes at most.
 _AT_ONCE = 32
 
@@ -40,6 +43,7 @@ def withhold(survey: Survey, why: str) -> HolderKnowledge:
 
 class HolderProbe:
     """The probes of one run, and what they show about holders: each is probed once, however often it is asked about.
+    One that is dead is probed again by its next file after two minutes.
 
     `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent.
 
@@ -67,6 +71,9 @@ class HolderProbe:
     def __call__(self, survey: Survey) -> HolderKnowledge:
         """Probe the holders that are not known. Raises KstreamError: when the journal can't be written."""
         self._again = {holder: at for holder, at in self._again.items() if at > survey.at}
+        for holder, at in self._session.dead_holders.items():
+            if self._liveness.get(holder) is HolderLiveness.DEAD and survey.at - at > BELIEVED_FOR:
+                del self._liveness[holder]
         if any(finding.history.file.holder not in self._liveness for finding in survey.worth_probing):
             mine = self._session.dead_holders
             lately = (holder for holder, at in mine.items() if at > survey.at - _SOFT_LIMIT)

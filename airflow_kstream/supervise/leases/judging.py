@@ -25,7 +25,7 @@ from airflow_kstream.policy.leases.concurrency import why_unfit
 from airflow_kstream.policy.leases.judgement import decide, next_check
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.findings import FileFinding, Survey
-from airflow_kstream.supervise.leases.holders import withhold
+from airflow_kstream.supervise.leases.holders import BELIEVED_FOR, withhold
 from airflow_kstream.supervise.leases.session import LeaseSession
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Judging:
         scouts = {finding.path for finding in self._scouts}
         self._named = [finding for finding in undecided if _holder(finding) and finding.path not in scouts]
         self._scouted: set[str] = set()
-        self._known: set[str] = set()
+        self._known: dict[str, datetime] = {}
         self._put_off: dict[str, datetime] = {}
         self._intents = {finding.path: approvals.intent(finding) for finding in survey.findings}
         self._unreadable = dict(survey.unreadable)
@@ -170,6 +170,8 @@ class Judging:
         return [finding for finding in due if _holder(finding) in self._known] or due
 
     def _judge(self, findings: Sequence[FileFinding]) -> list[tuple[Target, FileState | None]]:
+        now = self._surveyor.now()
+        self._known = {holder: at for holder, at in self._known.items() if now - at <= BELIEVED_FOR}
         asks = not all(_holder(finding) in self._known for finding in findings)
         survey = replace(self._survey, health=self._surveyor.health()) if asks else self._survey
         look = self._surveyor.look_again(survey.part(findings))
@@ -194,7 +196,7 @@ class Judging:
             if finding.holder.again:
                 self._put_off[_holder(finding)] = finding.holder.again
             if finding.holder.liveness is not HolderLiveness.UNKNOWN:
-                self._known.add(_holder(finding))
+                self._known.setdefault(_holder(finding), judged.at)
             if finding.holder.liveness is not HolderLiveness.DEAD:
                 self.living.add(finding.path)
 

@@ -176,6 +176,18 @@ def test_a_lease_that_another_run_has_just_renewed_tells_nothing_for_a_minute() 
     assert knowledge["/a"].again == knowledge["/c"].again == NOW + timedelta(seconds=62)
 
 
+def test_a_holder_that_was_dead_two_minutes_ago_is_asked_again() -> None:
+    """It was cut off from the NameNode, say, and renews its lease again."""
+    renews = HolderAnswer(HolderLiveness.RENEWING, "client-1", "worker7")
+    namenode = SimulatedNameNode({"/a": DEAD, "/b": renews})
+    probe = HolderProbe(cast(LeaseSession, namenode), cast(Journal, namenode), Watcher())
+    probe(held({"/a": "client-1"}))
+    before, after = (replace(held({"/b": "client-1"}), at=NOW + timedelta(seconds=after)) for after in (119, 121))
+
+    assert (probe(before)["/b"].liveness, namenode.probed) == (HolderLiveness.DEAD, ["/a"])
+    assert (probe(after)["/b"].liveness, namenode.probed) == (HolderLiveness.RENEWING, ["/a", "/b"])
+
+
 def test_what_this_session_found_a_moment_ago_is_not_asked_again() -> None:
     """The next folder of one command: its own probe renewed the lease."""
     moments = {"client-1": NOW - timedelta(seconds=59), "client-2": NOW - timedelta(seconds=61)}

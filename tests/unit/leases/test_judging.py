@@ -149,6 +149,19 @@ def test_one_file_of_each_holder_goes_first() -> None:
     assert scene.probed == ["client-1", "client-2"]
 
 
+def test_what_is_known_of_a_holder_counts_for_two_minutes() -> None:
+    """Then a probe comes between the look at its next files and their requests, on a cluster that is fit for it."""
+    seen = {"/b": NOW + 119 * SECOND, "/c": NOW + 121 * SECOND, "/d": NOW + 121 * SECOND}
+    scene = SimulatedScene({"/a": "client-1", "/b": "client-1", "/c": "client-1", "/d": "client-1"}, seen=seen)
+    scene.time += RULES.settle
+    assert scene.judged() == {"/a": False}
+    scene.time += 119 * SECOND
+    assert scene.judged() == {"/b": True}
+    scene.time += 2 * SECOND
+    assert scene.judged(1) == {"/c": False}
+    assert scene.judged(1) == {"/d": True}
+
+
 def test_holders_whose_files_are_due_within_moments_are_probed_together() -> None:
     """Each round of probes costs two records, and a record of HDFS takes up to half a second."""
     scene = SimulatedScene(
