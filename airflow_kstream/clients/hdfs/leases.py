@@ -1,7 +1,8 @@
 """Open files and their leases over WebHDFS: a file's state, its length for readers, and its holder's liveness.
 
 Where WebHDFS has no probe of a file's holder, RPC has: a TRUNCATE is refused for erasure-coded and lazy-persist files
-before the lease is looked at (FSDirTruncateOp), and Hadoop offers nothing else over HTTP that looks at it.
+before the lease is looked at (FSDirTruncateOp), and for one that is being truncated already; Hadoop offers nothing else
+over HTTP that looks at it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import LeaseWebHdfs
 
 _HOLDER = re.compile(r"currently owned by (?P<holder>\S+) on (?P<host>\S+)")
+# What a TRUNCATE is refused for before the lease is looked at.
+_BEFORE_THE_LEASE = (*NO_SUCH_OPERATION, "is being truncated")
 Answer = TypeVar("Answer")
 
 
@@ -234,7 +237,7 @@ def ask_holders(
 
 
 def _is_not_offered(answer: HolderAnswer | KstreamError) -> bool:
-    return isinstance(answer, HolderAnswer) and any(name in answer.refusal for name in NO_SUCH_OPERATION)
+    return isinstance(answer, HolderAnswer) and any(words in answer.refusal for words in _BEFORE_THE_LEASE)
 
 
 def _answered_by_rpc(refusal: KstreamError, path: str) -> HolderAnswer | KstreamError:
