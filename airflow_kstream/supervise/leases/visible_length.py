@@ -43,7 +43,8 @@ class VisibleLengths:
 
     def of(self, states: Sequence[FileState | KstreamError]) -> dict[str, int]:
         hidden = {
-            state.path: state.block.hosts
+            # The NameNode names them in another order each time.
+            state.path: tuple(sorted(state.block.hosts))
             for state in states
             if isinstance(state, FileState) and state.is_open and state.block and not state.measured
         }

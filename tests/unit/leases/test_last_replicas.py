@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import cast
+
 import pytest
 
 from airflow_kstream.clients.hdfs.namenode import last_replicas
+from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import Message, encode
+from airflow_kstream.model.leases.open_file import Block, FileState
+from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
 GROUP = -9_223_372_036_854_775_792
 XOR_2_1 = encode({4: 4})
@@ -46,3 +55,23 @@ def test_a_block_is_asked_of_the_same_datanode_whatever_the_order_of_an_answer()
 
 def test_an_unknown_policy_leaves_the_length_to_webhdfs() -> None:
     assert last_replicas(striped(UNKNOWN, bytes([0, 1]))) is None
+
+
+def test_datanodes_that_are_silent_are_waited_for_once_whatever_the_order_of_an_answer() -> None:
+    """Each wait takes the time of a whole answer."""
+    asked: list[str] = []
+
+    class Silent:
+        def visible_lengths(self, paths: Sequence[str]) -> list[int | KstreamError]:
+            asked.extend(paths)
+            return [Unavailable("it does not answer in time")] * len(paths)
+
+    lengths = VisibleLengths(cast(ReplicaLengths, Silent()))
+    orders = enumerate(permutations(("worker1", "worker2", "worker3")))
+    assert lengths.of([held_by(f"/{number}", hosts) for number, hosts in orders]) == {}
+    assert asked == ["/5"]
+
+
+def held_by(path: str, hosts: tuple[str, ...]) -> FileState:
+    block = Block(7, 1001, 0, complete=False, hosts=hosts)
+    return FileState(path, 7, "alice", datetime(2026, 1, 1, tzinfo=UTC), is_open=True, length=0, block=block)
