@@ -2,7 +2,7 @@
 
 Each DataNode's limit begins at 32, quadruples after that many files were closed in time, up to `per_datanode`, and
 halves after a failure: a file that is not closed within 15 s. The limit of all together does the same, up to `in_all`;
-there, refused requests and slow answers are failures.
+there, refused requests and slow answers are failures, but no second refusal of the same file.
 
 The circuit breaker suspends recovery requests for the moment, or stops them for the rest of the run.
 """

@@ -205,7 +205,9 @@ class RecoveryObserver:
         if end := when_refused(error):
             self._end(file, end)
         elif isinstance(error, Conflict) or error.retryable:
-            self._scheduler.was_refused(now)
+            if not file.retry.failures:
+                # One that is refused again and again, such as one whose blocks lack replicas, tells of itself.
+                self._scheduler.was_refused(now)
             file.backs_off(now)
         else:
             outcome = Outcome.UNCONFIRMED if file.request.requests > 1 else Outcome.NOT_TRIED

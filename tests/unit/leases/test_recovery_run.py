@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from airflow_kstream.model.errors import CredentialError, Denied
+from airflow_kstream.model.errors import Conflict, CredentialError, Denied, Unavailable
 from airflow_kstream.model.leases.lease import Outcome, Recovery
 from airflow_kstream.model.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
@@ -207,6 +207,25 @@ def test_a_datanode_that_closes_nothing_does_not_hold_up_the_others(hdfs: Simula
     left = Counter(recovery.outcome for recovery in run.recoveries if recovery.path.startswith("/stuck"))
     assert left == {Outcome.GAVE_UP: 32, Outcome.NOT_TRIED: 168}
     assert "DataNode dn1 closed none of its last" in run.recoveries[199].why
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Conflict("AlreadyBeingCreatedException: Committed blocks are waiting to be minimally replicated."),
+        Unavailable("IOException: attempt to release a create lock on /one but file is already closed."),
+    ],
+)
+def test_a_file_that_is_refused_again_and_again_does_not_hold_up_the_others(
+    hdfs: SimulatedHdfs, refusal: Conflict | Unavailable
+) -> None:
+    """Each look at it may cost a request for as long as a file's deadline."""
+    hdfs.add("/one", host="dn2", answer=refusal)
+    hdfs.add(*names(1000))
+    first, *rest = hdfs.recover().recoveries
+    assert (first.outcome, {recovery.outcome for recovery in rest}) == (Outcome.GAVE_UP, {Outcome.CLOSED})
+    began = hdfs.now() - hdfs.time
+    assert max(recovery.started - began for recovery in rest if recovery.started) < timedelta(minutes=1)
 
 
 def test_recovery_slows_down_when_the_namenode_answers_slowly(hdfs: SimulatedHdfs) -> None:
