@@ -60,7 +60,7 @@ class NameNode:
         ("RecoveryInProgressException: another recovery is in progress by DFSClient_1.", HolderLiveness.UNKNOWN),
     ],
 )
-def test_whose_writer_died_while_it_was_cut_short_is_told_by_another_request(
+def test_a_dead_writer_of_a_file_being_cut_short_is_found_by_another_request(
     reason: str, liveness: HolderLiveness
 ) -> None:
     """FSDirTruncateOp refuses a second cut before it looks at the lease."""

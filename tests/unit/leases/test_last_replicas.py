@@ -44,7 +44,8 @@ def test_each_block_of_a_stripe_that_holds_data_has_its_own_name_address_and_tok
 def replicated(*workers: str) -> Message:
     """Return LocatedBlocksProto of a file whose last block is on these workers, in the order of this answer."""
     nodes = [encode({1: encode({1: "10.0.0.1", 2: worker, 3: "uuid", 6: 9867})}) for worker in workers]
-    last = encode({1: encode({1: "BP-1", 2: 7, 3: 1001, 4: 0}), 3: nodes, 5: encode({1: b"identifier", 2: b"password"})})
+    token = encode({1: b"identifier", 2: b"password"})
+    last = encode({1: encode({1: "BP-1", 2: 7, 3: 1001, 4: 0}), 3: nodes, 5: token})
     return Message(encode({1: 5, 3: 1, 4: last, 5: 0}))
 
 
@@ -57,7 +58,7 @@ def test_an_unknown_policy_leaves_the_length_to_webhdfs() -> None:
     assert last_replicas(striped(UNKNOWN, bytes([0, 1]))) is None
 
 
-def test_datanodes_that_are_silent_are_waited_for_once_whatever_the_order_of_an_answer() -> None:
+def test_silent_datanodes_are_waited_for_once_whatever_the_order_of_an_answer() -> None:
     """Each wait takes the time of a whole answer."""
     asked: list[str] = []
 
