@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
+from airflow_kstream.clients.hdfs.leases import HolderAnswer
 from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
@@ -203,6 +204,10 @@ def test_a_truncation_whose_client_is_gone_is_open_until_it_is_recovered(
     with paused(minicluster, "datanode"):
         assert ask(minicluster, "POST", path, op="TRUNCATE", newlength="40").json() == {"boolean": False}
         assert state(owner, path).is_open
+        # Of such a file a TRUNCATE tells nothing.
+        [answer] = owner.ask_holders([path])
+        assert isinstance(answer, HolderAnswer)
+        assert answer.recovering
         assert recovering(owner, [path]) == [False]
     await_closed(owner, [path])
     assert owner.base.hdfs.read(path) == "a" * 40
