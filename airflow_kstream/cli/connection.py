@@ -94,7 +94,7 @@ def env(cluster_name: ClusterOption) -> None:
     A file's connection gets the file's name as its id. What is secret is left out, and named: the keytab in base64 is
     the connection's `password`, and confs with secrets belong in its extra, where Airflow encrypts it.
     """
-    fields, secret = connection_of(cluster_name).without_secrets()
+    fields, secret = connection_of(cluster_name).to_extra()
     name = Path(cluster_name).stem if is_file(cluster_name) else cluster_name
     conn_id = re.sub(r"\W", "_", name, flags=re.ASCII)
     connection = json.dumps({"conn_type": "kstream", "extra": fields})

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import requests
 from fastapi.routing import APIRoute
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from starlette.routing import Mount
 
 from airflow_kstream.dags import STUBS
@@ -345,6 +345,22 @@ def test_only_a_streams_page_says_that_there_is_no_such_stream(window: Visit) ->
     window.open("/plugin/kstream?view=files")
     expect(window.page.get_by_role("alert")).to_contain_text("failed (404)")
     window.page.unroute(files)
+
+
+@pytest.mark.parametrize(("wanted", "words"), [("running", "restart due"), ("stopped", "stop due")])
+def test_a_stop_that_is_due_says_whether_anything_follows(window: Visit, wanted: str, words: str) -> None:
+    def told(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        (orders,) = (row for row in body["streams"] if (row["cluster"], row["stream"]) == ("east", "orders"))
+        orders["state"], orders["desired"]["state"] = "stop", wanted
+        route.fulfill(response=answer, json=body)
+
+    fleet = "**/kstream/api/fleet"
+    window.page.route(fleet, told)
+    window.open()
+    expect(window.page.locator("tr[data-stream=orders]").first).to_contain_text(words)
+    window.page.unroute(fleet)
 
 
 def test_files_that_nobody_can_judge_are_not_called_well(window: Visit) -> None:

@@ -48,7 +48,7 @@ def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str 
     said = []
     for address in namenodes:
         try:
-            return without_secrets(partial(_ask_as_bearer, address, token, verify))
+            return _without_frames(partial(_ask_as_bearer, address, token, verify))
         except KstreamError as error:
             said.append(f"{address}: {error.message}")
     raise Unavailable("; ".join(said), tried=_ASK)
@@ -56,12 +56,12 @@ def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str 
 
 def renew(hdfs: Hdfs, token: SecretBytes) -> datetime:
     """Renew it and return its new expiry, by the NameNode's clock. Only its renewer may, compared by short name."""
-    return without_secrets(lambda: hdfs.renew_token(_in_clear(token)))
+    return _without_frames(lambda: hdfs.renew_token(_in_clear(token)))
 
 
 def cancel(hdfs: Hdfs, token: SecretBytes) -> None:
     """Cancel it, as its renewer, or as the owner of a token that was issued over WebHDFS."""
-    without_secrets(lambda: hdfs.cancel_token(_in_clear(token)))
+    _without_frames(lambda: hdfs.cancel_token(_in_clear(token)))
 
 
 def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) -> None:
@@ -72,10 +72,10 @@ def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) ->
     """
     terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection))
     with closing(ActiveServer(conf.namenode_rpcs(), identity, terms)) as namenode:
-        without_secrets(partial(_cancel, namenode, token))
+        _without_frames(partial(_cancel, namenode, token))
 
 
-def without_secrets(call: Callable[[], _Result]) -> _Result:
+def _without_frames(call: Callable[[], _Result]) -> _Result:
     """Call it, and raise our errors without the frames and causes below, whose variables hold the token in clear."""
     try:
         return call()
@@ -165,7 +165,7 @@ def mint(conf: HadoopConf, filesystem: str, identity: Identity, renewer: str = "
     Raises Unavailable: when no NameNode is active. Raises CredentialError or Denied: when none lets us in, or makes
     none. A token that could not be renewed is left to expire.
     """
-    return without_secrets(lambda: _mint(conf, filesystem, identity, renewer))
+    return _without_frames(lambda: _mint(conf, filesystem, identity, renewer))
 
 
 def cancel_by_identifier(conf: HadoopConf, filesystem: str, identity: Identity, identifier: bytes) -> None:

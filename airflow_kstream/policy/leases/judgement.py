@@ -159,8 +159,8 @@ def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> 
     return Judgement(
         FileCondition.YOUNG,
         f"it was opened {format_duration(age)} ago; files younger than min_age, {least}, are left alone",
-        "Age is caution, no proof: if its writer is known to be dead, recover it with min_age 0s. A growing file and a "
-        "living holder's are left alone at any age.",
+        "Age is caution, no proof: if its writer is known to be dead, recover it with min_age 0s. A growing file is "
+        "left alone at any age, and so is a living holder's that nobody approved.",
         f"younger than min_age, {least}",
     )
 

@@ -73,7 +73,7 @@ class ConnectionFields:
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
 
-    def without_secrets(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def to_extra(self) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return plain data that a connection's extra takes, and the names of what is left out as a secret."""
         data = {name: value for name, value in written(self).items() if value not in (None, {}, [])}
         if self.allow is not None:

@@ -27,6 +27,7 @@ const STEPS: Record<string, string> = {
 
 /** A phase in design's words; the name of a step that is due, as what it means for the stream. */
 export function stateWords(row: Row): string {
+  if (row.state === "stop" && row.desired.state === "stopped") return "stop due";
   return STEPS[row.state] ?? row.state;
 }
 
