@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from hdfs.util import HdfsError
 
 from airflow_kstream.clients.hdfs.answers import NextNameNode, require_webhdfs
 from airflow_kstream.clients.http import Context, http_errors, kind_of_all, words_of_all
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.kerberos.identity import Identity
 
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
 _LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+# Seconds for which a NameNode is believed to be no observer. Of a pair none is one: it has a standby.
+_KNOWN_FOR, _A_PAIR = 60.0, 2
 # The exceptions with which NameNodes of Hadoop 2 (ParamException) and HttpFS refuse an operation that they don't know.
 _UNKNOWN_OPERATION = frozenset({"IllegalArgumentException", "QueryParamException", "UnsupportedOperationException"})
 
@@ -43,6 +46,9 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
 
     Each request goes to the NameNode that answered last, and to the next one after whatever is not a NameNode's answer.
     `heard` gets each answer of an active NameNode: the clocks of proxies, standbys and DataNodes don't count.
+
+    Of three or more, each tells its state once a minute: an observer serves reads over HTTP, however old they
+    are (StandbyState.checkOperation), and would show a stream that commits as one that hangs.
     """
 
     _get_delegation_token = _Request("GET")
@@ -66,6 +72,8 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
         self._identity = identity
         self._heard = heard
         self._refusals = local()
+        self._may_observe = len(addresses) > _A_PAIR
+        self._no_observers: dict[str, float] = {}
         self._has_pages = True
 
     def refusal(self, tried: str) -> KstreamError:
@@ -90,6 +98,8 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             self._refusals.by_server = {}
         try:
             with http_errors(operation, context["server"], self._identity):
+                if self._may_observe:
+                    self._require_no_observer(context)
                 answer: requests.Response = super()._request(method, url, **options)
                 require_webhdfs(operation, answer, context)
         except InvalidInput:
@@ -103,6 +113,17 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
         for each in [each for each in own if each.status_code != HTTPStatus.UNAUTHORIZED][-1:]:
             self._heard(each)
         return answer
+
+    def _require_no_observer(self, context: Context) -> None:
+        """Raises Unavailable: when it says that it is one. What tells no state, such as a proxy, is none."""
+        server, now = context["server"], time.monotonic()
+        if now - self._no_observers.get(server, -_KNOWN_FOR) < _KNOWN_FOR:
+            return
+        bean = {"qry": "Hadoop:service=NameNode,name=NameNodeStatus"}
+        answer = self._session.get(f"{server}/jmx", params=bean, timeout=self._timeout)
+        if answer.ok and b'"observer"' in answer.content:
+            raise Unavailable("it is an observer, whose answers may be old", **context)
+        self._no_observers[server] = now
 
     def home(self) -> str:
         return str(self._get_home_directory("/").json()["Path"])

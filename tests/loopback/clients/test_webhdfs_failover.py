@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -83,6 +84,30 @@ def test_one_wrong_answer_of_the_first_does_not_hide_the_healthy_second(
 def test_a_namenode_that_is_not_active_sends_to_the_next(pair: Pair, answer: Answer) -> None:
     pair.first.script = {"": answer}
     assert pair.hdfs.read("/a") == "content"
+
+
+def state(said_: str) -> dict[str, Answer]:
+    return {"/jmx": said({"beans": [{"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": said_}]})}
+
+
+def test_an_observer_is_not_asked_because_its_answers_may_be_old(pair: Pair) -> None:
+    pair.first.script = state("standby") | {"op=": java("StandbyException", 403)}
+    pair.second.script |= state("active")
+    with serving(HEALTHY | state("observer")) as observer:
+        servers = (observer.address, pair.first.address, pair.second.address)
+        with closing(Hdfs(servers, ADA, Tls())) as hdfs:
+            for _ in range(3):
+                hdfs.status("/a")
+        assert [request for request in observer.requests if "op=" in request] == []
+    assert len([request for request in pair.second.requests if "/jmx" in request]) == 1
+
+
+@pytest.mark.parametrize("answer", [Answer(404), Answer(403), Answer(200, b"<html>", "text/html")], ids=str)
+def test_what_tells_no_state_is_no_observer(pair: Pair, answer: Answer) -> None:
+    pair.first.script |= {"/jmx": answer}
+    with closing(Hdfs((pair.first.address, NOBODY, pair.second.address), ADA, Tls())) as hdfs:
+        hdfs.status("/a")
+    assert not pair.second.requests
 
 
 @pytest.mark.parametrize(
