@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from airflow_kstream.model.printable import storable
+
 
 class KstreamError(Exception):
     """Base of every error of this package.
@@ -33,9 +35,10 @@ class KstreamError(Exception):
     retryable = False
 
     def __init__(self, message: str, *, tried: str = "", server: str = "", principal: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.tried = tried
+        # It may quote what a job wrote, and Airflow's log of a task that fails can't hold all of that.
+        self.message: str = storable(message)
+        super().__init__(self.message)
+        self.tried: str = storable(tried)
         self.server = server
         self.principal = principal
 

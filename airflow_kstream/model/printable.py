@@ -1,9 +1,18 @@
-"""Foreign text in a form that is safe to show: it drives no terminal, breaks no table and reveals no password."""
+"""Foreign text in a form that is safe to show: it drives no terminal, breaks no table and reveals no password.
+
+And in one that is safe to store: neither Airflow's channels nor a database refuse it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
 
+# PostgreSQL's JSON takes neither NUL nor half of a surrogate pair, and UTF-8 not the latter.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_LARGEST = 2**63 - 1
 _PASSWORD_IN_URL = re.compile(r"(?P<before>://[^\s/:@\"']*:)[^\s/@\"']*(?=@)")
 
 
@@ -25,6 +34,25 @@ def printable_line(text: str) -> str:
 def without_passwords(text: str) -> str:
     """Mask the password of every URL such as http://user:password@host."""
     return _PASSWORD_IN_URL.sub(r"\g<before>***", text)
+
+
+def storable(value: Any) -> Any:
+    """Return text or plain data as Airflow stores it: what it can't hold of a text is U+FFFD, an endless number None.
+
+    Others write such texts: a job in its checkpoint, or in the words with which it ends. One that a trigger's event
+    brought to Airflow would end the whole triggerer, again and again.
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return _LARGEST if value > 0 else -_LARGEST
+    return value
 
 
 def _visible(character: str) -> str:

@@ -14,6 +14,7 @@ from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.finding import Baseline, DoctorReport, Finding, Severity, check_of
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.streams.event import EventKind, ToldSubject, Trouble
 from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
@@ -83,7 +84,7 @@ class ClusterDoctorOperator(TellingOperator):
         self._log_report(report, found)
         if found.known != known:
             self._keep(found)
-        result = _result(report, found)
+        result = dict(storable(_result(report, found)))
         if found.alarming:
             # The findings are kept although the task fails.
             context["ti"].xcom_push("return_value", result)

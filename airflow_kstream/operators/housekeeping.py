@@ -11,6 +11,7 @@ from airflow_kstream import metrics, settings
 from airflow_kstream.clients.local.regular_files import declared_names
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.printable import storable
 from airflow_kstream.operators.retries import KstreamOperator, speaker, wrong_input_is_final
 from airflow_kstream.policy.streams.housekeeping import cleaning_age
 from airflow_kstream.supervise.clusters.session import open_session
@@ -67,12 +68,13 @@ class HousekeepingOperator(KstreamOperator):
             self.log.info("%s", line)
         left = len(report.removals) - len(report.removed) + len(report.gone)
         metrics.cluster_gauge("state_leftovers", float(left), self.cluster_conn_id)
+        result = dict(storable(report.to_json(_IN_XCOM)))
         if report.failed:
             # The report is kept although the task fails: what was done is done.
-            context["ti"].xcom_push("return_value", report.to_json(_IN_XCOM))
+            context["ti"].xcom_push("return_value", result)
             first = list(report.failed.items())[:_IN_XCOM]
             raise AirflowFailException("; ".join(f"{path}: {why}" for path, why in first))
-        return report.to_json(_IN_XCOM)
+        return result
 
     def _report(self, by: str) -> CleaningReport:
         if not isinstance(self.only_plan, bool):

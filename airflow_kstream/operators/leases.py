@@ -12,7 +12,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.links import PageLink
 from airflow_kstream.model.leases.lease import Recovery
 from airflow_kstream.model.leases.requests import RecoveryRequest, RecoverySettings, fields_with
-from airflow_kstream.model.printable import printable
+from airflow_kstream.model.printable import printable, storable
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.operators.retries import wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
@@ -99,7 +99,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         self._log_result(done, settings)
         if not settings.dry_run:
             self._tell(lease_views.left_alone(done))
-        report = lease_views.bounded(done, _ROWS_IN_XCOM)
+        report = storable(lease_views.bounded(done, _ROWS_IN_XCOM))
         self._show(context, report, dry_run=settings.dry_run)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.hooks.connection import read_connection
 from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.printable import storable
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS, argument_of
 from airflow_kstream.triggers.awaiting import is_transient, raise_error, raise_event
 
@@ -90,7 +91,7 @@ class AwaitingSensor(BaseSensorOperator):
                 raise_error(error)
             self.log.warning("%s", error)
             return PokeReturnValue(is_done=False)
-        return PokeReturnValue(is_done=has_come, xcom_value=report)
+        return PokeReturnValue(is_done=has_come, xcom_value=storable(report))
 
     @contextmanager
     def _skip_if_soft(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream.model.errors import CredentialError, KstreamError, NotFound
+from airflow_kstream.model.printable import storable
 
 
 def is_transient(error: KstreamError) -> bool:
@@ -19,11 +20,16 @@ def is_transient(error: KstreamError) -> bool:
     return error.retryable or isinstance(error, NotFound)
 
 
+def fired(payload: Mapping[str, Any]) -> TriggerEvent:
+    """Return the event with this payload, whatever others wrote in it: a triggerer ends by one that can't be stored."""
+    return TriggerEvent(storable(payload))  # type: ignore[no-untyped-call]
+
+
 def error_event(error: KstreamError) -> TriggerEvent:
     """Return the error as an event, which `raise_event` raises on the worker."""
     fields = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
     final = not isinstance(error, CredentialError)
-    return TriggerEvent({"error": fields, "final": final})  # type: ignore[no-untyped-call]
+    return fired({"error": fields, "final": final})
 
 
 def raise_event(event: dict[str, Any]) -> NoReturn:
@@ -87,7 +93,7 @@ class PollingTrigger(BaseTrigger):
                 else:
                     logged = ""
                     if report is not None:
-                        yield TriggerEvent({"report": report})  # type: ignore[no-untyped-call]
+                        yield fired({"report": report})
                         return
                 await asyncio.sleep(self.every_seconds)
 

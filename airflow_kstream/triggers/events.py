@@ -16,6 +16,7 @@ from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.events.bundles import compare
 from airflow_kstream.policy.states.due import Kind
+from airflow_kstream.triggers.awaiting import fired
 
 
 class StreamEventTrigger(BaseEventTrigger):
@@ -61,7 +62,7 @@ class StreamEventTrigger(BaseEventTrigger):
             try:
                 passed_on, events = await self._poll(uri)
                 for event in events:
-                    yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
+                    yield fired(event.to_json())
                 if events:
                     # After they have left: a triggerer that ends before passes them on again.
                     await ledgers.put(uri, self.key, passed_on.to_json())

@@ -16,7 +16,7 @@ from airflow_kstream.model.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.findings import Survey, condition_report, is_met, stuck_files
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
-from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
+from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll, fired
 from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 
@@ -116,7 +116,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
 
     def _event(self, report: dict[str, Any], fresh: list[str]) -> TriggerEvent:
         payload = {"cluster": self.cluster_conn_id, **report, "newly_stuck": fresh[:20]}
-        return TriggerEvent(payload)  # type: ignore[no-untyped-call]
+        return fired(payload)
 
 
 def _surveyors(

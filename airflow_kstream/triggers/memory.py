@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_fix
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.clusters.hdfs_health import SafeMode
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.event import Ledger
 from airflow_kstream.model.streams.looks import NOWHERE, ReachedPositions
@@ -157,9 +158,9 @@ class Memory:
         return replace(self, safe_mode=refused(self.safe_mode, now)) if tells_safe_mode(words) else self
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data: times in ISO 8601."""
+        """Return plain data that Airflow can store: times in ISO 8601."""
         blocked = self.blocked
-        return {
+        data = {
             "plan": _written(self.plan),
             "blind_since": _written(self.blindness.since),
             "wakings": self.blindness.wakings,
@@ -184,6 +185,7 @@ class Memory:
             "foretold": list(self.foretold),
             "safe_mode": self.safe_mode and self.safe_mode.to_json(),
         }
+        return dict(storable(data))
 
     @classmethod
     def from_json(cls, data: object) -> Memory:

@@ -29,7 +29,7 @@ from airflow_kstream.states.values import detail_row, ids_of, report_after, row_
 from airflow_kstream.supervise.streams.folder.run import named
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Subject
-from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
+from airflow_kstream.triggers.awaiting import SETTLING_SECONDS, fired
 from airflow_kstream.triggers.memory import Blindness, Memory, Recall
 from airflow_kstream.triggers.notifying import Teller, declared_notifier, look
 from airflow_kstream.triggers.poller import ClusterPoller, PolledVerdict
@@ -277,7 +277,7 @@ class StreamTrigger(BaseTrigger):
         stalled = verdict.progress.pulse_why if memory.stalls.stall else ""
         why = f"{seen.wake}: {verdict.why}" if seen.wake else stalled or verdict.why
         payload = {"stream": self.stream, "why": why, "ensure": ensure, "memory": memory.to_json()}
-        return TriggerEvent(payload | {"recalled": recalled.to_json()})  # type: ignore[no-untyped-call]
+        return fired(payload | {"recalled": recalled.to_json()})
 
     def _log_change(self, seen: PolledVerdict, clock: _Clock, logged: tuple[str, ...], held: str) -> tuple[str, ...]:
         """Log a line if something changed, and return the state that the log now shows."""

@@ -13,16 +13,26 @@ from airflow.sdk.execution_time.comms import ErrorResponse
 
 from airflow_kstream.assets import asset_uri, subject_of
 from airflow_kstream.model.clusters.application import ApplicationState
+from airflow_kstream.model.streams.generation import Position
+from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import StreamState
 from airflow_kstream.policy.states.due import DETAIL, MOST, VERDICT, Kind, size
 from airflow_kstream.states import recorder
+from airflow_kstream.triggers.awaiting import fired
+from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.fleet import CONNECTION, Fleet, carried
 from tests.simulated.servers import ONE_WEEK
 
 MINUTE = 60.0
 CALM = WatchPolicy(every=timedelta(minutes=1))
+
+
+def test_positions_and_errors_that_a_trigger_hands_on_can_be_stored() -> None:
+    odd = ReachedPositions(1, {"/data/orders": Position("\udc80", 10**30, 0)})
+    assert carried(Memory(reached=odd).to_json())["reached"]["positions"] == {"/data/orders": ["\ufffd", 2**63 - 1, 0]}
+    assert carried(fired({"recalled": odd.to_json()}).payload)
 
 
 @pytest.fixture

@@ -189,6 +189,21 @@ def test_a_failure_after_which_nobody_would_watch_fails_no_task(
     assert fleet.told("Nothing would follow this try, so it watches on") == (not fails)
 
 
+@pytest.mark.parametrize("unstorable", ["\0", "\udc80"])
+def test_whatever_a_job_says_at_its_end_airflow_can_store_it(fleet: Fleet, unstorable: str) -> None:
+    """A triggerer ends, with all of its triggers, when an event can't be sent to it or stored by it."""
+    fleet.declare("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.end("application_1_0001", ApplicationState.FAILED, f"lost {unstorable}")
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert "lost \ufffd" in str(fleet.ended["orders"])
+    assert [waking.stream for waking in fleet.wakings] == ["orders"]
+
+
 def test_a_paused_stream_prolongs_no_event() -> None:
     environment = Environment("prod")
     environment.saw("one", "Kafka", 0.0)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import TaskDeferred
@@ -295,8 +296,8 @@ class Fleet:
             # As Airflow's database keeps it: the triggerer makes its own.
             name, fields = cast("StreamTrigger", deferred.trigger).serialize()
             assert name == "airflow_kstream.triggers.streams.StreamTrigger"
-            event = await self._triggered(json.dumps(fields))
-            payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
+            event = await self._triggered(json.dumps(carried(fields)))
+            payload, more = carried(event.payload), deferred.kwargs or {}
             self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
             # The worker reads its copy of the declaration as it is now.
             operator = self._operator(self.specs.get(spec.name, spec))
@@ -386,14 +387,14 @@ class Fleet:
 
     def _write_as_task(self, uri: str, key: str, value: Any) -> None:
         self.at_tasks_write(uri)
-        self.store[uri, key] = value
+        self.store[uri, key] = carried(value)
 
     async def _write_store(self, uri: str, key: str, value: Any) -> None:
         await self.at_write(key)
         if self.store_fails:
             raise self.store_fails
         self.store_writes += key == ledgers.KEY
-        self.store[uri, key] = json.loads(json.dumps(value))
+        self.store[uri, key] = carried(value)
 
     def _notifiers_thread(self, work: Callable[[], None]) -> asyncio.Future[None]:
         return asyncio.get_running_loop().create_future() if self.notifiers_hang else at_once(work)
@@ -416,6 +417,17 @@ class Fleet:
         return HostClock
 
 
+def carried(value: Any) -> Any:
+    """Return plain data as it comes through Airflow's channels, and through PostgreSQL, whose JSON takes no NUL.
+
+    Raises UnicodeEncodeError, OverflowError, AssertionError: for what ends a triggerer, or fails a task.
+    """
+    msgspec.msgpack.encode(value)
+    text = json.dumps(value, allow_nan=False)
+    assert "\\u0000" not in text, "PostgreSQL refuses NUL"
+    return json.loads(text)
+
+
 def _set_event() -> asyncio.Event:
     event = asyncio.Event()
     event.set()
@@ -429,7 +441,7 @@ async def _nothing(key: str) -> None:
 def context() -> Context:
     class TaskInstance:
         def xcom_push(self, key: str, value: object) -> None:
-            json.dumps(value)
+            carried(value)
 
     run = SimpleNamespace(run_id="scheduled", triggering_user_name=None)
     return cast("Context", {"ti": TaskInstance(), "dag_run": run})

@@ -34,6 +34,8 @@ _DSTREAMS = re.compile(r"checkpoint-\d+")
 # Whatever else lies in a checkpoint, and however much of it.
 _INSIDE = re.compile(rf"offsets|commits|metadata|{_DSTREAMS.pattern}")
 _BATCH = re.compile(r"[0-9]{1,19}")
+# Spark's is a UUID. The job's user writes it, and each deferral carries it through Airflow's database.
+_QUERY = re.compile(r"[!-~]{1,100}")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 # The words of a server whose rename decides between no two callers.
@@ -385,7 +387,7 @@ class Hdfs:
             return None
         # A number or a list is JSON, too, but not Spark's metadata.
         query = metadata.get("id") if isinstance(metadata, dict) else None
-        return query if isinstance(query, str) and query else None
+        return query if isinstance(query, str) and _QUERY.fullmatch(query) else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
         with hushed(), http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):

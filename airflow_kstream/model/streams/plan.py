@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.plain import Group, fields_of
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.streams.generation import FailedSpec
 from airflow_kstream.model.streams.generation_end import PastEnd
 from airflow_kstream.model.streams.horizon import Horizon
@@ -211,8 +212,8 @@ class Report:
         return self.phase is Phase.ENDED
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data: times in ISO 8601 UTC, durations in seconds."""
-        return fields_of(self)
+        """Return plain data that Airflow can store: times in ISO 8601 UTC, durations in seconds."""
+        return dict(storable(fields_of(self)))
 
 
 class Obstacle(StrEnum):

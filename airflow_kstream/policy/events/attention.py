@@ -15,6 +15,7 @@ from textwrap import shorten
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.streams.event import EventKind, Trouble
 from airflow_kstream.model.streams.horizon import HorizonReason
 from airflow_kstream.model.streams.plan import Obstacle, Phase
@@ -138,7 +139,8 @@ class Hand:
 
     def to_json(self) -> dict[str, str]:
         """Return plain data of bounded size."""
-        return {"subject": self.subject, "kind": self.kind, "why": self.why, "way_out": self.way_out}
+        hand = {"subject": self.subject, "kind": self.kind, "why": self.why, "way_out": self.way_out}
+        return {name: storable(words) for name, words in hand.items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, str]) -> Hand:

@@ -20,6 +20,7 @@ from heapq import nsmallest
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.stream_state import Rounds, StreamState, Unlooked
 
@@ -194,7 +195,7 @@ def fitted(value: Mapping[str, Any], most: int) -> dict[str, Any]:
     items are kept, which are the newest.
     """
     read: dict[str, Any] = _shortened(value, *_FIRST)
-    masked: dict[str, Any] = _masked(read)
+    masked: dict[str, Any] = storable(_masked(read))
     if read == value and size(masked) <= most:
         return masked
     for text, items in (_FIRST, *_STEPS):

@@ -139,6 +139,13 @@ def test_a_checkpoint_that_was_replaced_by_another_querys_shows_it(namenode: Str
     assert hdfs.checkpoint("/c").query == "another"
 
 
+@pytest.mark.parametrize("odd", ["\ud800", "\0", "7" * 101])
+def test_an_id_that_spark_would_not_write_is_none(namenode: StrangeServer, hdfs: Hdfs, odd: str) -> None:
+    """The job's user can write anything there, and deferred tasks carry it through Airflow's database."""
+    namenode.script["/c/metadata?"] = metadata({"id": odd})
+    assert hdfs.checkpoint("/c").query is None
+
+
 def test_a_checkpoint_that_was_deleted_is_empty_and_one_listing(namenode: StrangeServer, hdfs: Hdfs) -> None:
     hdfs.checkpoint("/c")
     gone = {"RemoteException": {"exception": "FileNotFoundException", "message": "File /c does not exist."}}
