@@ -89,10 +89,13 @@ def notify_now(notify: NotifyPolicy, context: Mapping[str, Any]) -> None:
 
 
 def _class_of(path: str, where: str) -> type[BaseNotifier]:
+    module, _, name = path.rpartition(".")
+    if "__main__" in module.split("."):
+        # Whoever declares a stream would run it, with the rights of the process that reads the declaration.
+        raise InvalidInput(f"{where}notifier is {path!r}; allowed is a class of a library, and `__main__` is a program")
     try:
-        module, _, name = path.rpartition(".")
         kind = getattr(import_module(module), name)
-    except Exception as error:  # A module may raise anything while it is imported.
+    except (Exception, SystemExit) as error:  # A module may raise anything while it is imported.
         raise InvalidInput(f"{where}notifier is {path!r}, which can't be imported here: {error}") from error
     if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
         raise InvalidInput(f"{where}notifier is {path!r}; allowed is a class derived from Airflow's BaseNotifier")

@@ -196,6 +196,8 @@ def test_without_a_notifier_events_count_as_told(counts: dict[str, int], virtual
         ("no.such.Notifier", {}, "notifier is 'no.such.Notifier', which can't be imported here: No module named"),
         (f"{HERE}.Nobody", {}, "which can't be imported here: module"),
         (f"{HERE}.forget", {}, "allowed is a class derived from Airflow's BaseNotifier"),
+        ("venv.__main__.Notifier", {}, "allowed is a class of a library, and `__main__` is a program"),
+        ("tests.airflow.ends_its_process.Notifier", {}, "which can't be imported here: it is a program"),
         ("pathlib.Path", {}, "allowed is a class derived from Airflow's BaseNotifier"),
         (f"{HERE}.Recording", {"channel": "x"}, "unexpected keyword argument 'channel'"),
         (
