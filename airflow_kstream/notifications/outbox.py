@@ -2,8 +2,8 @@
 
 A notifier runs in a thread of its own and has `DEADLINE` seconds. A thread can't be ended, so one that hangs is
 left behind, and a notifier that has left `AT_ONCE` behind gets no further event until one of them returns. One that
-raises is tried again, a minute and a quarter of an hour later. What can't be told is dropped, with a line in the log
-and a metric.
+raises, or is too busy to get an event, is tried again, a minute and a quarter of an hour later. What can't be told is
+dropped, with a line in the log and a metric.
 
 An event counts as told when its notifier returned, or when it was dropped. A triggerer that ends before tells the
 event again when it is back, so a notifier may tell one event twice and never leaves one out silently.
@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from airflow_kstream import metrics, settings
 from airflow_kstream.model.airflow_options import NotifyPolicy
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.event import Event, in_all_forms, link
 from airflow_kstream.notifications.notifier import judged, notify_now
@@ -111,12 +112,16 @@ class Outbox:
         self._drop(notify, events, why)
 
     async def _try(self, notify: NotifyPolicy, cluster: str, events: tuple[Event, ...]) -> None:
-        """Raises TimeoutError: when the notifier hangs, or earlier events still occupy it."""
+        """Raises TimeoutError: when the notifier hangs. Raises Unavailable: when it got none, busy with others."""
         free = self._free[notify.key]
+        try:
+            async with asyncio.timeout(DEADLINE):
+                await free.acquire()
+        except TimeoutError:
+            raise Unavailable(f"earlier events have occupied it for {DEADLINE:.0f} s") from None
+        told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
+        told.add_done_callback(lambda _: free.release())
         async with asyncio.timeout(DEADLINE):
-            await free.acquire()
-            told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
-            told.add_done_callback(lambda _: free.release())
             # The thread goes on, and so does its future.
             await asyncio.shield(told)
 
