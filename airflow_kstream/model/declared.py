@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
-from airflow_kstream.model.secrets import MASK, is_secret
+from airflow_kstream.model.secrets import MASK, is_secret, without_secrets
 from airflow_kstream.model.versioned import PERSISTED
 
 
@@ -129,12 +129,15 @@ def written(value: Any) -> Any:
 
 
 def shown(value: object) -> str:
-    """Return a value so that it fits into a line: the start of a text; for a list, only that it is one."""
+    """Return a value so that it fits into a line: the start of a text, no secret; for a list, only that it is one."""
     for kind, word in _CONTAINERS.items():
         if isinstance(value, kind):
             return word
     if value is None or value == "":
         return "empty"
+    if isinstance(value, str):
+        # Such as `environment: DB_PASSWORD=x`, which is no mapping.
+        value = without_secrets(value[: _SHOWN * 4])
     text = str(value) if isinstance(value, bool | int | float) and abs(value) < _LONG else repr(value)[: _SHOWN * 4]
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "…"
 
@@ -222,7 +225,7 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
         if tagged and (len(kinds) > 1 or not owners):
             kinds = owners = tagged
             continue
-        names += [printable(part)[:_SHOWN] or "''"] if part != "[key]" else []
+        names += [printable(without_secrets(part[: _SHOWN * 4]))[:_SHOWN] or "''"] if part != "[key]" else []
         hidden = hidden or (any(not _fields(owner)[part] for owner in owners) if owners else is_secret(part))
         owners, kinds = owners or kinds, tuple(_below(owners, part)) if owners else kinds
     siblings = tuple(name for owner in owners for name in _fields(owner))

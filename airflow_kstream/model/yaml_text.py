@@ -127,7 +127,7 @@ class _Builder:
     def begin(self, event: Any, line: int) -> None:
         tag = str(event.tag or "")
         if tag not in {"", "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}:
-            raise InvalidInput(f"line {line}: the tag {tag[:60]!r} is not allowed")
+            raise _no_tag(tag, line)
         if len(self.open) >= MAX_DEPTH:
             raise InvalidInput(f"line {line}: this is more than {MAX_DEPTH} levels deep")
         self._require_value_place(line)
@@ -144,7 +144,7 @@ class _Builder:
     def scalar(self, event: Any, line: int) -> None:
         plain = event.implicit[0] and event.tag is None
         if not plain and event.tag not in _TEXT_TAGS:
-            raise InvalidInput(f"line {line}: the tag {str(event.tag)[:60]!r} is not allowed")
+            raise _no_tag(str(event.tag), line)
         if self._at_key:
             self._begin_key(event.value, line, merge=plain and event.value == "<<")
             return
@@ -155,7 +155,9 @@ class _Builder:
 
     def alias(self, event: Any, line: int) -> None:
         if event.anchor not in self.anchors:
-            raise InvalidInput(f"line {line}: *{event.anchor} has no anchor &{event.anchor} that ends before it")
+            # It may be a password that begins so.
+            why = "what follows * is the name of no anchor that ends before it; quote a text that begins with *"
+            raise InvalidInput(f"line {line}: {why}")
         self._require_value_place(line)
         self._add(self.anchors[event.anchor][0], line, *self.anchors[event.anchor][1:])
 
@@ -199,6 +201,13 @@ class _Builder:
             if not isinstance(source, Mapping):
                 raise InvalidInput(f"line {line}: << takes a mapping or a list of mappings")
             node.merged = {**source, **node.merged}
+
+
+def _no_tag(tag: str, line: int) -> InvalidInput:
+    # What stands after ! may be a password that begins so.
+    named = "of a program's own, after !," if tag.startswith("!") else repr(tag[:60])
+    more = "; quote a text that begins with !" if tag.startswith("!") else ""
+    return InvalidInput(f"line {line}: the tag {named} is not allowed{more}")
 
 
 def _plain_value(text: str) -> Any:

@@ -384,6 +384,21 @@ BAD: dict[str, list[tuple[str, str]]] = {
             r"notify\.kwargs\.auth\.password, notify\.kwargs\.urls\.0: a secret in clear; give the id of a connection",
         ),
     ],
+    "secrets where none can be": [
+        ("arguments: --password=hunter2", r"arguments is '--password=\*\*\*'; allowed is a list"),
+        (
+            "deploy: {environment: DB_PASSWORD=hunter2}",
+            r"deploy\.environment is 'DB_PASSWORD=\*\*\*'; allowed is a mapping",
+        ),
+        ("deploy: {environment: {DB_PASSWORD=hunter2}}", r"deploy\.environment\.DB_PASSWORD=\*\*\* is \*\*\*; allowed"),
+        ("conf: {spark.ssl.keyPassword=hunter2: x}", r"conf\.spark\.ssl\.keyPassword=\*\*\* is \*\*\*; allowed"),
+        (
+            "checkpoints: ['s3a://AKIA:hunter2@b/x']",
+            r"checkpoints\.0 is 's3a://AKIA:\*\*\*@b/x'; allowed is an absolute",
+        ),
+        ("conf:\n  spark.ssl.keyPassword: *hunter2", "what follows \\* is the name of no anchor"),
+        ("conf:\n  spark.ssl.keyPassword: !hunter2", "the tag of a program's own, after !, is not allowed"),
+    ],
     "several": [
         (
             "name: Orders\napplication: ''\ncheckpoints: [a]\ndeploy: {executors: 0}\nstop: {silence: soon}",
