@@ -165,6 +165,8 @@ class Recorder:
             return True
         self._complain(error)
         self._pause = min(max(2 * self._pause, _PAUSE), LONGEST_PAUSE)
+        # The store may refuse this one alone: after the pause, others go first.
+        self._held[subject] = asyncio.get_running_loop().time() + self._pause + 1.0
         return False
 
     def _complain(self, error: Exception) -> None:

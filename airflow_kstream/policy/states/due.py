@@ -151,7 +151,7 @@ Key = tuple[Subject, Kind]
 
 
 def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float) -> tuple[Key, ...]:
-    """Return the rows of one second, the most urgent first. `held` are subjects without an asset, until when."""
+    """Return the rows of one second, the most urgent first. `held` are subjects that the store refused, until when."""
     changed: list[tuple[int, float, Key]] = []
     repeated: list[tuple[float, Key]] = []
     for key, row in rows.items():
