@@ -58,14 +58,17 @@ class StreamEventTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         uri, complaint = asset_uri(self.cluster_conn_id, self.stream), ""
+        unnoted: Ledger | None = None
         while True:
             try:
-                passed_on, events = await self._poll(uri)
+                passed_on, events = await self._poll(uri, unnoted)
                 for event in events:
                     yield fired(event.to_json())
-                if events:
+                if events or unnoted:
                     # After they have left: a triggerer that ends before passes them on again.
+                    unnoted = passed_on
                     await ledgers.put(uri, self.key, passed_on.to_json())
+                    unnoted = None
                 complaint = ""
             except Exception as error:  # An asset's watcher has no task that could fail, and goes on.
                 if repr(error) != complaint:
@@ -73,9 +76,9 @@ class StreamEventTrigger(BaseEventTrigger):
                 complaint = repr(error)
             await asyncio.sleep(self.every_seconds)
 
-    async def _poll(self, uri: str) -> tuple[Ledger, tuple[Event, ...]]:
+    async def _poll(self, uri: str, unnoted: Ledger | None) -> tuple[Ledger, tuple[Event, ...]]:
         told = Ledger.from_json(await ledgers.get(uri, ledgers.KEY))
-        passed_on = Ledger.from_json(await ledgers.get(uri, self.key))
+        passed_on = unnoted or Ledger.from_json(await ledgers.get(uri, self.key))
         seen = [Trouble(event.kind, event.why, event.about) for event in told.lasting.values()]
         subject = self.cluster_conn_id, self.stream
         ledger, events = compare(passed_on, seen, frozenset(EventKind), datetime.now(UTC), *subject)

@@ -107,6 +107,27 @@ def test_a_watcher_passes_on_what_the_stream_tells_once_whatever_restarts(fleet:
     assert told == [("cluster_unreachable", False), ("cluster_unreachable", True)]
 
 
+def test_what_a_watcher_can_not_note_it_passes_on_once_and_notes_later(fleet: Fleet) -> None:
+    """Else each poll would trigger the DAG again, for as long as the store can be read and not written."""
+    fleet.declare("orders")
+    watcher = StreamEventTrigger("simulated")
+
+    async def refuse(key: str) -> None:
+        if key == watcher.key:
+            raise OSError("a read-only database")
+
+    async def story() -> None:
+        fleet.yarn.away = True
+        writes, fleet.at_write = fleet.at_write, refuse
+        watching = asyncio.create_task(passed_on(watcher, 30 * MINUTE))
+        await asyncio.sleep(20 * MINUTE)
+        fleet.at_write = writes
+        assert await watching == [("cluster_unreachable", False)]
+        assert await passed_on(watcher, 10 * MINUTE) == []
+
+    fleet.live(story)
+
+
 def test_a_watcher_outlives_a_store_that_fails(fleet: Fleet) -> None:
     failures = [OSError("404"), OSError("404")]
 
