@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from airflow_kstream.model.streams.event import (
 )
 from airflow_kstream.notifications.notifier import configured, look_at, notify_now, within
 from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
-from airflow_kstream.policy.events.bundles import compare, joined, words
+from airflow_kstream.policy.events.bundles import after, compare, joined, words
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
 
@@ -161,16 +162,18 @@ def tell_from_task(
 
     `notify` is the task's own notifier; without one that the connection allows, the configured one tells.
     `key` names what was told: runs and tries share it. What was told before and is `undecided` now, by what it is
-    about, lasts. Where HDFS can't be asked, each worker tells once what lasts.
+    about, lasts. Where HDFS can't be asked, each worker tells once what lasts. Of what a notifier raised for, the
+    next run tells.
     """
     subject = ToldSubject(settings.text("installation"), cluster, key=key)
     with task_notes(subject, _home() / _FOLDER) as notes:
-        told = notes.read()
+        left = told = notes.read()
         lasts = (Trouble(each.kind, each.why, each.about) for each in told.lasting.values() if undecided(each.about))
-        ledger, events = compare(told, [*lasts, *seen], kinds, datetime.now(UTC), cluster)
-        for _, alike in groupby(sorted(events, key=_message), key=_message):
-            _tell(tuple(alike), cluster, notify)
-        notes.note(ledger, changed=bool(events))
+        _, events = compare(told, [*lasts, *seen], kinds, datetime.now(UTC), cluster)
+        for alike in [tuple(alike) for _, alike in groupby(sorted(events, key=_message), key=_message)]:
+            if _tell(alike, cluster, notify):
+                left = reduce(after, alike, left)
+        notes.note(left, changed=left is not told)
 
 
 def _home() -> Path:
@@ -184,23 +187,26 @@ def _message(event: Event) -> tuple[str, bool]:
     return event.kind.value, event.ended
 
 
-def _tell(events: tuple[Event, ...], cluster: str, declared: NotifyPolicy) -> None:
+def _tell(events: tuple[Event, ...], cluster: str, declared: NotifyPolicy) -> bool:
+    """Return whether they count as told; what a notifier raised for is left to the next run."""
     if declared.notifier:
         look_at(cluster)
     try:
         notify = configured(within(cluster, declared))
     except InvalidInput as error:
         log.error("%s", error)
-        return
+        return False
     if notify.notifier is None:
-        return
-    failure = ""
+        return True
+    failure, again = "", False
     try:
         in_time(DEADLINE, lambda: notify_now(notify, context_of(events)))
     except TimeoutError as error:
         failure = str(error)
     except Exception as error:
-        failure = without_secrets(f"{type(error).__name__}: {error}")
+        failure, again = without_secrets(f"{type(error).__name__}: {error}"), True
     if failure:
-        log.error("A notification is dropped (%s: %s): %s", notify.notifier, failure, words(events))
+        becomes = "failed, and the next run tells it" if again else "is dropped"
+        log.error("A notification %s (%s: %s): %s", becomes, notify.notifier, failure, words(events))
     metrics.cluster_count("notifications_dropped" if failure else "notifications", 1, cluster)
+    return not again

@@ -128,6 +128,15 @@ def test_each_principal_begins_and_ends_once_over_runs_and_retries(fleet: Fleet)
     ]
 
 
+def test_what_a_notifier_raised_for_the_next_run_tells(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mail server that is away for a moment, as the ticket expires, would cost the only message of that."""
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Raising")
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER_KWARGS", '{"times": 1}')
+    for _ in range(3):
+        renew({"a": LATE})
+    assert told() == ["a ticket is not renewed (a)"]
+
+
 def test_tasks_that_find_nothing_note_nothing(fleet: Fleet) -> None:
     for _ in range(3):
         renew({"a": GOOD})
