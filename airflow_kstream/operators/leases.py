@@ -14,7 +14,7 @@ from airflow_kstream.model.leases.lease import Recovery
 from airflow_kstream.model.leases.requests import RecoveryRequest, RecoverySettings, fields_with
 from airflow_kstream.model.printable import printable, storable
 from airflow_kstream.model.streams.event import EventKind, Trouble
-from airflow_kstream.operators.retries import wrong_input_is_final
+from airflow_kstream.operators.retries import person, wrong_input_is_final
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.judging import Intent
@@ -61,7 +61,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
     :param cluster_conn_id: the `kstream` connection, whose principal does the work. There is no default.
     :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
     :param request: what to recover and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
-        name. `approved_by` defaults to the user who triggered the run.
+        name. `approved_by` defaults to the user who triggered the run by hand.
     :param dry_run: scan and report what would be done. It touches no lease.
     :param within: folders in which `path` and what `request` approves must lie, for a DAG whose params choose them.
         It is not a template. Without any, all is allowed that the connection's principal may write.
@@ -124,7 +124,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
     def _settings(self, context: Context) -> RecoverySettings:
         ours = {"path": self.path, "dry_run": self.only_plan}
         fields = fields_with(ours, self.request, "request")
-        fields["approved_by"] = fields.get("approved_by") or context["dag_run"].triggering_user_name
+        fields["approved_by"] = fields.get("approved_by") or person(context)
         request = RecoveryRequest.from_mapping(fields)
         if self.within:
             request.require_within(self.within)
@@ -157,7 +157,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
             "at": datetime.now(UTC).isoformat(),
             "path": self.path,
             "run": asked.run_id,
-            "by": asked.triggering_user_name or "",
+            "by": person(context) or "",
             "dry_run": dry_run,
         }
         self.show(key, files_after(self.shown(key), report, run))

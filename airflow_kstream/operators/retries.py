@@ -1,8 +1,8 @@
 """The base of our operators: which errors a retry can help, who speaks by a task, and what keeps a watching task alive.
 
 An error that no retry can help fails the task at once: wrong input of an operator, and what a retry policy sorts out.
-`speaker` names who gives a task's order. A task that watches does so for as long as its DAG is there: default arguments
-don't end it, and it warns of a DAG without a schedule.
+`speaker` and `person` name who gives a task's order. A task that watches does so for as long as its DAG is there:
+default arguments don't end it, and it warns of a DAG without a schedule.
 """
 
 from __future__ import annotations
@@ -154,15 +154,18 @@ def wrong_input_is_final() -> Iterator[None]:
         raise AirflowFailException(str(error)) from error
 
 
-def speaker(context: Context) -> str:
-    """Return who gives a task's order: the user who triggered its run by hand, else its DAG. Never a value of the run's
-    form.
+def person(context: Context) -> str | None:
+    """Return the user who triggered this run by hand; None for any other run.
 
     A run that another DAG's task triggered inherits that run's user name, who did not ask for this one.
     """
     run = context["dag_run"]
-    by_hand = run.triggering_user_name if run.run_type == "manual" else None
-    return by_hand or f"DAG {run.dag_id}"
+    return run.triggering_user_name if run.run_type == "manual" else None
+
+
+def speaker(context: Context) -> str:
+    """Return who gives a task's order: the `person`, else its DAG. Never a value of the run's form."""
+    return person(context) or f"DAG {context['dag_run'].dag_id}"
 
 
 # `default_args` are meant for tasks that end. Each failure of a job takes one try, and none may be the last.

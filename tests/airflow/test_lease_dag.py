@@ -92,7 +92,18 @@ def test_a_run_by_hand_reaches_nothing_that_is_not_declared(
     task.request, task.only_plan = {"approve": approve}, True
 
     with pytest.raises(AirflowFailException, match=named):
-        task.execute(cast("Any", {"dag_run": SimpleNamespace(triggering_user_name="mallory")}))
+        task.execute(cast("Any", {"dag_run": SimpleNamespace(run_type="manual", triggering_user_name="mallory")}))
+
+
+def test_a_run_that_anothers_dag_triggered_approves_nothing_in_a_persons_name(declared: Declarations) -> None:
+    """Airflow gives it the name of the user who triggered that DAG: who wrote it would approve as that user."""
+    [dag] = declared.dags_of("paths: [/data/landing]").values()
+    task = dag.task_dict["recover"].unmap({"path": "/data/landing"})
+    task.request, task.only_plan = {"approve": ["/data/landing/a"]}, True
+    run = SimpleNamespace(run_type="operator_triggered", triggering_user_name="ann")
+
+    with pytest.raises(AirflowFailException, match="paths are approved and nobody is named"):
+        task.execute(cast("Any", {"dag_run": run}))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "nowhere"
 WORDS = f"read connection {NAME}: Airflow has no such connection, or its API server is away. Retrying may help."
 COMMON: dict[str, Any] = {"cluster_conn_id": NAME}
-CONTEXT = cast("Context", {"dag_run": SimpleNamespace(triggering_user_name=None)})
+CONTEXT = cast("Context", {"dag_run": SimpleNamespace(run_type="scheduled", triggering_user_name=None)})
 FACES = (
     KerberosTicketRenewOperator(task_id="renew", **COMMON),
     KeytabCheckOperator(task_id="check", **COMMON),

@@ -443,5 +443,5 @@ def context() -> Context:
         def xcom_push(self, key: str, value: object) -> None:
             carried(value)
 
-    run = SimpleNamespace(run_id="scheduled", triggering_user_name=None)
+    run = SimpleNamespace(run_id="scheduled", run_type="scheduled", triggering_user_name=None)
     return cast("Context", {"ti": TaskInstance(), "dag_run": run})

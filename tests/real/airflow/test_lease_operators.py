@@ -224,7 +224,7 @@ class _Context(dict[str, Any]):
     """A task's context of a run whose XComs are kept here."""
 
     run_id = "by hand"
-    triggering_user_name = "ada"
+    run_type, triggering_user_name = "manual", "ada"
 
     def __init__(self) -> None:
         super().__init__()
