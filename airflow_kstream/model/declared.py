@@ -136,7 +136,7 @@ def shown(value: object) -> str:
     if value is None or value == "":
         return "empty"
     if isinstance(value, str):
-        # Such as `environment: DB_PASSWORD=x`, which is no mapping.
+        # Such as `environment: DB_PASSWORD=x`, which is not a mapping.
         value = without_secrets(value[: _SHOWN * 4])
     text = str(value) if isinstance(value, bool | int | float) and abs(value) < _LONG else repr(value)[: _SHOWN * 4]
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "…"

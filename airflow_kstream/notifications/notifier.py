@@ -91,7 +91,7 @@ def notify_now(notify: NotifyPolicy, context: Mapping[str, Any]) -> None:
 def _class_of(path: str, where: str) -> type[BaseNotifier]:
     module, _, name = path.rpartition(".")
     if "__main__" in module.split("."):
-        # Whoever declares a stream would run it, with the rights of the process that reads the declaration.
+        # The author of a declaration would run it, with the rights of the process that reads declarations.
         raise InvalidInput(f"{where}notifier is {path!r}; allowed is a class of a library, and `__main__` is a program")
     try:
         kind = getattr(import_module(module), name)

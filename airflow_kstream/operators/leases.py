@@ -99,7 +99,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         self._log_result(done, settings)
         if not settings.dry_run:
             self._tell(lease_views.left_alone(done))
-        report = storable(lease_views.bounded(done, _ROWS_IN_XCOM))
+        report = dict(storable(lease_views.bounded(done, _ROWS_IN_XCOM)))
         self._show(context, report, dry_run=settings.dry_run)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.

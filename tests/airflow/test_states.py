@@ -17,7 +17,6 @@ from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.notifications import ledgers
 from airflow_kstream.policy.states.due import DETAIL, MOST, VERDICT, Kind, size
 from airflow_kstream.states import recorder
 from airflow_kstream.triggers.awaiting import fired
@@ -159,18 +158,11 @@ def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, how: str) -> None:
     assert fleet.told("What was seen of streams can't be stored") == 1, "one line for each kind of failure"
 
 
-def test_a_row_that_the_store_always_refuses_delays_no_other(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_the_store_always_refuses_delays_no_other(fleet: Fleet) -> None:
     """Else nobody would know for the rest of the fleet that it is looked at, and all of it would need a hand."""
     names = [f"s{number}" for number in range(6)]
     fleet.declare(*names, watch=CALM)
-    stored = ledgers.put
-
-    async def put(uri: str, key: str, value: Any) -> None:
-        if uri == asset_uri(CONNECTION, "s0"):
-            raise RuntimeError("the database refuses this one")
-        await stored(uri, key, value)
-
-    monkeypatch.setattr(ledgers, "put", put)
+    fleet.store_refuses = {asset_uri(CONNECTION, "s0")}
 
     async def story() -> None:
         await asyncio.sleep(60 * MINUTE)

@@ -165,6 +165,8 @@ class Fleet:
         # By their keys.
         self.store_reads: Counter[str] = Counter()
         self.store_fails: Exception | None = None
+        # Addresses of assets whose rows alone it takes from no triggerer.
+        self.store_refuses: set[str] = set()
         # Seconds that each reading takes.
         self.store_slow = 0.0
         # They get the key before a triggerer reads or writes it, and what a task writes: they can wait, and raise.
@@ -393,6 +395,8 @@ class Fleet:
         await self.at_write(key)
         if self.store_fails:
             raise self.store_fails
+        if uri in self.store_refuses:
+            raise OSError(f"the database refuses {uri}")
         self.store_writes += key == ledgers.KEY
         self.store[uri, key] = carried(value)
 

@@ -74,12 +74,20 @@ def run(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T:
         return runner.run(work)
 
 
-def at_once(work: Callable[[], None]) -> asyncio.Future[None]:
-    """Do in the loop what would run in a thread of its own: that takes no virtual time."""
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    try:
-        work()
-        done.set_result(None)
-    except Exception as error:
-        done.set_exception(error)
+def at_once(work: Callable[[], None], seconds: float = 0.0) -> asyncio.Future[None]:
+    """Do in the loop what would run in a thread of its own: that takes no virtual time, unless so many seconds."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def do() -> None:
+        try:
+            work()
+            done.set_result(None)
+        except Exception as error:
+            done.set_exception(error)
+
+    if seconds:
+        loop.call_later(seconds, do)
+    else:
+        do()
     return done
