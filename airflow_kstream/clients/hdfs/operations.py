@@ -24,7 +24,7 @@ from airflow_kstream.model.kerberos.identity import Identity
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
 _LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
-# Seconds for which a NameNode is believed to be no observer. Of a pair none is one: it has a standby.
+# Seconds for which a NameNode is believed to be no observer. A pair has none, but a standby.
 _KNOWN_FOR, _A_PAIR = 60.0, 2
 # The exceptions with which NameNodes of Hadoop 2 (ParamException) and HttpFS refuse an operation that they don't know.
 _UNKNOWN_OPERATION = frozenset({"IllegalArgumentException", "QueryParamException", "UnsupportedOperationException"})

@@ -86,12 +86,12 @@ def test_a_namenode_that_is_not_active_sends_to_the_next(pair: Pair, answer: Ans
     assert pair.hdfs.read("/a") == "content"
 
 
-def state(said_: str) -> dict[str, Answer]:
-    return {"/jmx": said({"beans": [{"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": said_}]})}
+def state(name: str) -> dict[str, Answer]:
+    return {"/jmx": said({"beans": [{"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": name}]})}
 
 
 def test_an_observer_is_not_asked_because_its_answers_may_be_old(pair: Pair) -> None:
-    pair.first.script = state("standby") | {"op=": java("StandbyException", 403)}
+    pair.first.script = {**state("standby"), "op=": java("StandbyException", 403)}
     pair.second.script |= state("active")
     with serving(HEALTHY | state("observer")) as observer:
         servers = (observer.address, pair.first.address, pair.second.address)
