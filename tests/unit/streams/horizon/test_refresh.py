@@ -189,20 +189,12 @@ def test_a_supervisor_that_was_away_while_pushes_were_due_pushes_before_it_resta
     assert isinstance(life.live(2 * DAY, pace=HOUR), Settled)
 
 
-def test_a_push_that_comes_late_delays_the_restart_for_its_answer_alone() -> None:
+@pytest.mark.parametrize(("answers", "minted"), [(False, True), (True, False)], ids=["silent driver", "no tokens"])
+def test_a_push_that_comes_late_delays_the_restart_for_its_answer_alone(*, answers: bool, minted: bool) -> None:
     life = Life()
     life.live(8 * DAY, pace=HOUR)
-    life.now, life.answers = life.pushed[-1] + 18 * HOUR, False
-    came_back = life.now
-    assert isinstance(life.live(HOUR, pace=MINUTE), Stop)
-    assert life.now - came_back == SPEC.refresh.confirm_within
-
-
-def test_a_late_push_for_which_there_are_no_tokens_delays_the_restart_no_longer() -> None:
-    life = Life()
-    life.live(8 * DAY, pace=HOUR)
-    life.now, life.minted = life.pushed[-1] + 18 * HOUR, False
-    came_back = life.now
+    came_back = life.pushed[-1] + 18 * HOUR
+    life = replace(life, now=came_back, answers=answers, minted=minted)
     assert isinstance(life.live(HOUR, pace=MINUTE), Stop)
     assert life.now - came_back == SPEC.refresh.confirm_within
 
