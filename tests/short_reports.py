@@ -19,8 +19,15 @@ class ShortReports:
         """Run the test in the place of pytest's own hook, which does not run once one has answered."""
         for report in runtestprotocol(item, nextitem=nextitem, log=False):
             if is_read(report):
+                # A log may quote what a job wrote, and half a character ends the worker.
+                report.sections = [(name, sendable(text)) for name, text in report.sections]
                 item.ihook.pytest_runtest_logreport(report=report)
         return True
+
+
+def sendable(text: str) -> str:
+    """Return what UTF-8 can hold of a text."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def is_read(report: pytest.TestReport) -> bool:

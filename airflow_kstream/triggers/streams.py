@@ -14,6 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream import settings
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.streams.declarations import PolicyEdit
 from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.plan import Phase, Settled
@@ -301,7 +302,8 @@ class StreamTrigger(BaseTrigger):
             str(verdict.reminders),
         )
         if state != logged:
-            self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
+            why = storable(f"{verdict.why}{_details(verdict)}")
+            self.log.info("%s generation %s: %s", self.stream, verdict.generation, why)
             if progress.queued_too_long and progress.queued is not None:
                 self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(progress.queued))
             if logged and logged[_QUEUED] == str(True) and not progress.queued_too_long:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.secrets import without_secrets
 
 _DIGITS = re.compile("[0-9]+")
@@ -88,7 +89,7 @@ class Application:
             started=_moment(app.get("startedTime", 0)),
             finished=_moment(app.get("finishedTime", 0)),
             # It quotes the job's own errors, and goes into logs, XComs and the records of ends.
-            diagnostics=without_secrets(app.get("diagnostics", "").strip()),
+            diagnostics=storable(without_secrets(app.get("diagnostics", "").strip())),
             logs_url=app.get("amContainerLogs", ""),
             lifetime_left=_lifetime_left(app),
             type=app.get("applicationType", ""),

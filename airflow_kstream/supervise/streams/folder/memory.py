@@ -19,6 +19,7 @@ from types import MappingProxyType
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.printable import storable
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.streams.contract import ended_file, failed_marker, recorded_ends
 from airflow_kstream.model.streams.generation import DesiredState, Position, StreamId
@@ -96,7 +97,8 @@ def failure_of(hdfs: Hdfs, stream: StreamId, observation: Observation) -> str:
         return ""
     # YARN's diagnostics remain: an unreadable marker must not hide the stream's state.
     with suppress(KstreamError, ValueError, KeyError, TypeError, RecursionError):
-        return without_secrets(str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"]))
+        error = str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"])
+        return str(storable(without_secrets(error)))
     return ""
 
 
