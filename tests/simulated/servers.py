@@ -398,6 +398,7 @@ class SimYarn:
         return frozenset()
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
+        self.at_request("kill", application_id)
         return self.end(application_id, ApplicationState.KILLED)
 
 

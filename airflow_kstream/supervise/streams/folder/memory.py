@@ -150,11 +150,13 @@ class PositionsReached:
     _noted: tuple[int, Mapping[str, Position]] = field(default=_NOTHING)
 
     def recall(self, observation: Observation) -> None:
-        """Read the positions that earlier supervisors saw, once for each generation.
+        """Read the positions that other supervisors saw: once of a generation that runs, at each look of one that is
+        dead, because another may have seen more of it while this one ended it.
 
         What a watcher saw is noted at once: this process may end by any of its steps, and the next one has no watcher.
         """
-        if self._noted[0] == observation.generation or observation.desired.state is not DesiredState.RUNNING:
+        known = self._noted[0] == observation.generation and observation.any_alive
+        if known or observation.desired.state is not DesiredState.RUNNING:
             return
         if self._read(observation):
             self.note(observation)

@@ -90,6 +90,28 @@ def test_what_a_supervisor_refused_is_not_forgotten_by_the_next_one(life: Life, 
         reconcile(life)
 
 
+def test_what_another_saw_during_the_same_stop_counts_for_who_was_slower_to_end_it(life: Life) -> None:
+    """In between, a person restored the checkpoint, and said start."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    life.engine.ignores_stops = True
+    life.set_desired(DesiredState.STOPPED)
+    asked = life.yarn.at_request
+
+    def meanwhile(request: str, about: str) -> None:
+        if request == "kill":
+            life.yarn.at_request = asked
+            for _ in range(2):
+                life.engine.complete_epoch(SPEC)
+            assert life.reconcile().phase is Phase.STOPPED
+            life.hdfs.files[EPOCHS] = (json.dumps(json.loads(life.hdfs.read(EPOCHS))[:2]), life.hdfs.now())
+            life.set_desired(DesiredState.RUNNING)
+
+    life.yarn.at_request = meanwhile
+    with pytest.raises(Conflict, match=r"is older than it was: batch 1 is planned .* and 2 and 2 were"):
+        reconcile(life)
+
+
 @pytest.fixture
 def restored(life: Life) -> Life:
     """A stream that has ended, whose supervisor noted four batches; later, a copy of two of them was restored."""
