@@ -37,13 +37,13 @@ def without_passwords(text: str) -> str:
 
 
 def storable(value: Any) -> Any:
-    """Return text or plain data as Airflow stores it: what it can't hold of a text is U+FFFD, an endless number None.
+    """Return text or plain data as Airflow stores it: what it can't hold of a text is escaped, an endless number None.
 
     Others write such texts: a job in its checkpoint, or in the words with which it ends. One that a trigger's event
     brought to Airflow would end the whole triggerer, again and again.
     """
     if isinstance(value, str):
-        return _UNSTORABLE.sub("\ufffd", value)
+        return _UNSTORABLE.sub(lambda found: _visible(found[0]), value)
     if isinstance(value, Mapping):
         return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

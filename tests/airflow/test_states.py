@@ -31,7 +31,7 @@ CALM = WatchPolicy(every=timedelta(minutes=1))
 
 def test_positions_and_errors_that_a_trigger_hands_on_can_be_stored() -> None:
     odd = ReachedPositions(1, {"/data/orders": Position("\udc80", 10**30, 0)})
-    assert carried(Memory(reached=odd).to_json())["reached"]["positions"] == {"/data/orders": ["\ufffd", 2**63 - 1, 0]}
+    assert carried(Memory(reached=odd).to_json())["reached"]["positions"] == {"/data/orders": [r"\udc80", 2**63 - 1, 0]}
     assert carried(fired({"recalled": odd.to_json()}).payload)
 
 

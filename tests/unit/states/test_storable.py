@@ -13,7 +13,7 @@ from airflow_kstream.policy.events.attention import Hand
 from airflow_kstream.policy.states.due import DETAIL, fitted
 
 ODD = "boom \0 and \ud800"
-LEFT = "boom � and �"
+LEFT = r"boom \x00 and \ud800"
 
 
 @pytest.mark.parametrize(
