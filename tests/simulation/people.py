@@ -25,7 +25,7 @@ from airflow_kstream.supervise.streams.folder.engine import Engine
 from airflow_kstream.supervise.streams.folder.run import StreamRun
 from airflow_kstream.supervise.streams.look.verdict import Verdict
 from airflow_kstream.supervise.streams.look.watch import Watch
-from airflow_kstream.supervise.streams.orders.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.orders.desired import REQUESTED, request_restart, set_desired
 from airflow_kstream.supervise.streams.restart.reconcile import Reconciler
 from tests.simulation.checks import DEFECT, Word
 from tests.simulation.virtual import Program, current
@@ -152,7 +152,9 @@ class Person:
                 time.sleep(10.0)
             except KstreamError as error:
                 self.world.checks.tell(self.name, f"hears no: {error}")
-                self.world.checks.words.remove(word)
+                if REQUESTED not in error.message:
+                    self.world.checks.words.remove(word)
+                word.ended = self.world.now
                 return
             else:
                 word.ended = self.world.now

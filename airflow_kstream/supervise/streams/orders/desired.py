@@ -70,6 +70,9 @@ def start_from(
     set_desired(run, DesiredState.RUNNING, reason, StartWord(number, state.path, state.number, fresh, drops_unmapped))
 
 
+REQUESTED = "is requested already, and follows"
+
+
 def request_restart(run: StreamRun, reason: str) -> int:
     """Request that the current generation be replaced, and return its number. Two requests restart it once.
 
@@ -84,6 +87,9 @@ def request_restart(run: StreamRun, reason: str) -> int:
     def restarting(current: Desired) -> Desired:
         if current.state is not DesiredState.RUNNING:
             advice = f"run `kstream streams start {name}` first"
+            if current.restarts(claim.generation):
+                # By this person, who heard no answer, or by another before the present word.
+                advice = f"a restart of generation {claim.generation} {REQUESTED} `kstream streams start {name}`"
             raise Conflict(f"its desired state is {current.state}; {advice}", tried=tried)
         return replace(current, restart_up_to=claim.generation, reason=reason)
 

@@ -141,6 +141,18 @@ def test_each_word_is_a_file_of_its_own_and_the_highest_counts(person: Person) -
 
 
 @pytest.mark.parametrize("state", [HELD, STOPPED])
+def test_who_requests_a_restart_again_after_another_word_hears_that_it_follows(
+    person: Person, state: DesiredState
+) -> None:
+    """The answer to the first request may have been lost, and the word has kept it."""
+    person.wants_a_restart()
+    person.wants(state)
+    with pytest.raises(Conflict, match="a restart of generation 1 is requested already, and follows"):
+        person.wants_a_restart()
+    assert (person.desired.state, person.desired.restart_up_to) == (state, 1)
+
+
+@pytest.mark.parametrize("state", [HELD, STOPPED])
 @pytest.mark.parametrize("user", ["", "hdfs"])
 def test_a_word_during_the_write_of_a_restart_wins(person: Person, state: DesiredState, user: str) -> None:
     interrupted(person, lambda: person.wants(state, user=user))
