@@ -33,7 +33,7 @@ class KafkaEnds:
 
     Brokers that did not answer are not asked again for a minute, for whatever topic, and are asked one question at a
     time: a dead Kafka costs a round of looks some ten seconds, however many brokers it has, and not ten for each
-    stream. Nobody waits for it who asks other brokers.
+    stream. Questions to other brokers don't wait for it.
     """
 
     def __init__(self, identity: Identity, ca: str | None = None) -> None:

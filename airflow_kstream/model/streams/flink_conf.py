@@ -273,7 +273,7 @@ def _refused_in_a_connection(conf: Mapping[str, Value], info: ValidationInfo) ->
     return conf
 
 
-_NAMES = "|".join(re.escape(key) + (".*" if key.endswith(".") else "") for key in _RESERVED)
+_NAMES = "|".join(re.escape(key) + (".*" if key.endswith(".") else "") for key in _RESERVED | _OF_THE_WORKER)
 FlinkConf = Annotated[
     Mapping[ConfKey, ConfValue], FieldCheck(_refused, {"propertyNames": {"not": {"pattern": f"^({_NAMES})$"}}})
 ]

@@ -14,10 +14,6 @@ from airflow_kstream.model.plain import (
     as_duration,
     as_mapping,
     as_moment,
-    as_number,
-    as_text,
-    list_of,
-    mapping_of,
     plain,
 )
 from airflow_kstream.model.streams.event import EventKind, Ledger
@@ -37,12 +33,11 @@ from airflow_kstream.policy.events.standing import (
 )
 from airflow_kstream.policy.streams.restart.freeze import not_restarted
 from airflow_kstream.views.pages.kept import shown
-from airflow_kstream.views.pages.stored import BATCH, look_in
+from airflow_kstream.views.pages.stored import BATCH, LIVES, look_in
 
 log = logging.getLogger(__name__)
 
 _TIME = "%Y-%m-%d %H:%M:%S"
-_LIVES = list_of(mapping_of(generation=as_number, end=as_text))
 
 
 def offered(state: StreamState, facts: Mapping[str, Any], now: datetime) -> dict[str, str]:
@@ -246,7 +241,7 @@ def _row(seen: StoredStream, now: datetime, late: timedelta) -> dict[str, Any]:
 
 def _why_replaced(seen: StoredStream) -> str:
     """Return why the generation before this one ended, as its task told; empty if it did not."""
-    lives, before = _LIVES(seen.report.get("lives")), seen.state.generation - 1
+    lives, before = LIVES(seen.report.get("lives")), seen.state.generation - 1
     return next((life["end"] for life in lives if life["generation"] == before), "")
 
 

@@ -68,23 +68,24 @@ _LOOK = mapping_of(
     blocked=mapping_of(by=as_text, since=as_iso, why=as_text),
     freeze=as_text,
 )
+LIVES = list_of(
+    mapping_of(
+        generation=as_number,
+        began=as_iso,
+        by=as_text,
+        why=as_text,
+        adopted=as_flag,
+        ended=as_iso,
+        end=as_text,
+        planned=as_flag,
+    )
+)
 _REPORT = mapping_of(
     generation=as_number,
     application_url=as_text,
     logs_url=as_text,
     diagnostics=as_text,
-    lives=list_of(
-        mapping_of(
-            generation=as_number,
-            began=as_iso,
-            by=as_text,
-            why=as_text,
-            adopted=as_flag,
-            ended=as_iso,
-            end=as_text,
-            planned=as_flag,
-        )
-    ),
+    lives=LIVES,
     done=list_of(mapping_of(at=as_iso, what=as_text, why=as_text)),
     submission=mapping_of(
         notes=list_of(as_text),

@@ -95,6 +95,12 @@ def test_what_the_reader_refuses_is_red_where_a_schema_can_say_it(kind: Declarat
         assert red(kind, text) or all(BEYOND.search(fault) for fault in faults), faults
 
 
+@pytest.mark.parametrize("key", ["pipeline.jars", "fs.hdfs.hdfssite"])
+def test_a_setting_of_flinks_that_no_stream_may_have_is_red(key: str) -> None:
+    assert red(STREAMS, flink_stream("")) == []
+    assert red(STREAMS, flink_stream(f"conf: {{{key}: /a}}"))
+
+
 def test_each_default_that_an_editor_inserts_is_the_readers_own() -> None:
     """Durations among them, which JSON schema would write as PT1H."""
     given, kinds = read_mapping(bad_streams.GOOD), schema_of(StreamSpec)["$defs"]

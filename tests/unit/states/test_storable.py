@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kstream.model.clusters.application import Application
 from airflow_kstream.model.errors import StreamEnded
 from airflow_kstream.model.printable import storable
 from airflow_kstream.policy.events.attention import Hand
@@ -34,3 +35,9 @@ def test_rows_hands_and_errors_can_be_stored_whatever_they_quote() -> None:
     assert fitted({"verdict": ODD}, DETAIL) == {"verdict": LEFT}
     assert Hand("orders", "blind", ODD, "look").to_json()["why"] == LEFT
     assert LEFT in str(StreamEnded(ODD))
+
+
+def test_yarns_words_on_an_application_can_be_stored_wherever_they_go() -> None:
+    """Logs quote them, too."""
+    app = Application.from_json({"id": "application_1_0001", "state": "FAILED", "diagnostics": ODD})
+    assert app.diagnostics == LEFT

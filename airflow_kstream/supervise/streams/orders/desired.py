@@ -34,6 +34,9 @@ from airflow_kstream.supervise.streams.look.blocked import not_allowed
 from airflow_kstream.supervise.streams.look.observe import observe
 from airflow_kstream.supervise.streams.look.watch import Watch
 
+# Said to a person whose request is refused, and has been heard before.
+REQUESTED = "is requested already, and follows"
+
 
 def set_desired(run: StreamRun, state: DesiredState, reason: str, start: StartWord | None = None) -> None:
     """Write the desired state. What was said of a start before is taken back.
@@ -68,9 +71,6 @@ def start_from(
     names = run.folder.names()
     number = max(newest_claim(names), newest_trace(names)) + 1
     set_desired(run, DesiredState.RUNNING, reason, StartWord(number, state.path, state.number, fresh, drops_unmapped))
-
-
-REQUESTED = "is requested already, and follows"
 
 
 def request_restart(run: StreamRun, reason: str) -> int:
