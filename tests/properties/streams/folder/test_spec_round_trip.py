@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream.model.airflow_options import AirflowOptions, CallbackName, NotifyPolicy, require_no_secret
 from airflow_kstream.model.errors import InvalidInput
@@ -139,10 +141,29 @@ _BY_TYPE |= {
 }
 
 
-def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
+def _is_read_as(kind: Any) -> Callable[[Any], bool]:
+    """Return whether a field's own type takes a value, such as `HTTP`, a word of our code, as a service's name."""
+    adapter = TypeAdapter(kind)
+
+    def is_read(value: Any) -> bool:
+        try:
+            adapter.validate_python(value)
+        except ValidationError:
+            return False
+        return True
+
+    return is_read
+
+
+def every_field(kind: type[Any], drawn: dict[str, st.SearchStrategy[Any]] = _BY_FIELD) -> st.SearchStrategy[Any]:
     """Return a strategy over all fields. Raises KeyError: when a type has none here, so that no field is left out."""
-    known = [(field.name, str(field.type)) for field in fields(kind)]
-    return st.builds(kind, **{name: _BY_FIELD[name] if name in _BY_FIELD else _BY_TYPE[of] for name, of in known})
+    types = get_type_hints(kind, include_extras=True)
+    by_type = {
+        field.name: _BY_TYPE[str(field.type)].filter(_is_read_as(types[field.name]))
+        for field in fields(kind)
+        if field.name not in drawn
+    }
+    return st.builds(kind, **by_type, **{name: drawn[name] for name in drawn if name in types})
 
 
 credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
@@ -188,10 +209,7 @@ _OF_FLINK = _OF_SPEC | {
     "savepoints": every_field(Savepoints),
     "outputs": st.lists(_SMALL.map("/outputs/{}".format), max_size=2).map(tuple),
 }
-specs = st.one_of(
-    st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)}),
-    st.builds(FlinkStreamSpec, **{field.name: _OF_FLINK[field.name] for field in fields(FlinkStreamSpec)}),
-)
+specs = every_field(StreamSpec, _OF_SPEC) | every_field(FlinkStreamSpec, _OF_FLINK)
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.timedeltas()
 _ODD = st.one_of(
