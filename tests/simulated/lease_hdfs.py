@@ -70,6 +70,7 @@ class SimulatedHdfs(Clock):
     safe_mode: bool = False
     away: bool = False
     dead: int = 0
+    live: int = 3
     active: str = "nn1"
     active_since: timedelta = -3600 * SECOND
     unwritable: bool = False
@@ -145,7 +146,8 @@ class SimulatedHdfs(Clock):
 
     def health(self) -> HdfsHealth:
         self._answer(0.01)
-        return HdfsHealth(self.active, self.safe_mode, self.dead, 0, self.version, MIDNIGHT + self.active_since)
+        since = MIDNIGHT + self.active_since
+        return HdfsHealth(self.active, self.safe_mode, self.dead, 0, self.version, since, live=self.live)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
         self._answer(0.0003 * len(paths))

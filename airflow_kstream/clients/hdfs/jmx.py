@@ -84,6 +84,7 @@ class NameNodeJmx:
             stale=int(system["NumStaleDataNodes"]),
             version=version,
             active_since=self._serving_since(address, status),
+            live=int(system["NumLiveDataNodes"]),
         )
 
     def _serving_since(self, address: str, status: dict[str, Any]) -> datetime:

@@ -12,7 +12,8 @@ from airflow_kstream.model.known_faults import HadoopVersion
 
 @dataclass(frozen=True)
 class HdfsHealth:
-    """The active NameNode's report. `dead` and `stale` count DataNodes; `version` is Hadoop's, such as "3.4.3".
+    """The active NameNode's report. `dead`, `stale` and `live` (stale ones among them) count DataNodes; `version` is
+    Hadoop's, such as "3.4.3".
 
     `active_since`, by its clock: its last change of state, or the end of the safe mode in which it started; None if
     unknown. A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease). `all_reported`:
@@ -26,6 +27,7 @@ class HdfsHealth:
     version: str
     active_since: datetime | None = None
     all_reported: bool = False
+    live: int = 0
 
 
 @dataclass(frozen=True)

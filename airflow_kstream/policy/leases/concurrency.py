@@ -19,9 +19,10 @@ from airflow_kstream.model.leases.lease import Outcome
 from airflow_kstream.model.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.model.leases.open_file import FileState
 
-# More DataNodes stop a run, or more lost ones of both kinds than at its start: recovering while DataNodes leave can
-# take the standby NameNode down (HDFS-17861).
-_DEAD, _STALE, _NEWLY_LOST = 10, 10, 1
+# More dead or stale DataNodes stop a run, or more lost ones of both kinds than at its start: recovering while DataNodes
+# leave can take the standby NameNode down (HDFS-17861). Of thousands some are always away: there a share counts.
+_AWAY, _NEWLY_LOST = 10, 1
+_SHARE_AWAY, _SHARE_NEWLY_LOST = 0.02, 0.001
 # The share of given-up files that stops a run, once this many files were closed or given up.
 _FAILURES, _OF_AT_LEAST = 0.05, 20
 # How long the cluster's health may stay unknown, and the pause before it is checked again.
@@ -144,10 +145,11 @@ def _is_over(since: timedelta | None, now: timedelta) -> bool:
 
 def why_unfit(health: HdfsHealth) -> str:
     """Return why no recovery should begin on this cluster now, including by a probe; empty if it may."""
+    limit = max(_AWAY, int(_SHARE_AWAY * (health.live + health.dead)))
     dangers = (
         (health.safe_mode, "the NameNode is in safe mode"),
-        (health.dead > _DEAD, f"{health.dead} DataNodes are dead (limit {_DEAD})"),
-        (health.stale > _STALE, f"{health.stale} DataNodes are stale (limit {_STALE})"),
+        (health.dead > limit, f"{health.dead} DataNodes are dead (limit {limit})"),
+        (health.stale > limit, f"{health.stale} DataNodes are stale (limit {limit})"),
     )
     return next((words for holds, words in dangers if holds), "")
 
@@ -213,5 +215,6 @@ class CircuitBreaker:
 
 def _danger(health: HdfsHealth, first: HdfsHealth) -> str:
     lost = health.dead + health.stale - first.dead - first.stale
-    newly = f"{lost} DataNodes were lost since the start (limit {_NEWLY_LOST})" if lost > _NEWLY_LOST else ""
+    limit = max(_NEWLY_LOST, int(_SHARE_NEWLY_LOST * (first.live + first.dead)))
+    newly = f"{lost} DataNodes were lost since the start (limit {limit})" if lost > limit else ""
     return why_unfit(health) or newly

@@ -69,6 +69,11 @@ def test_in_safe_mode_webhdfs_lists_folders_and_reads_no_file(
     assert hdfs.read_part(f"{folder}/record", 0, 100) == b"words"
 
 
+def test_it_counts_its_datanodes(owner: LeaseSession) -> None:
+    health = owner.jmx.health()
+    assert (health.live, health.dead) == (1, 0)
+
+
 def test_it_tells_the_time_and_its_name_for_us(owner: LeaseSession) -> None:
     """hadoop.security.auth_to_local makes a principal's short name that of the user who runs the minicluster."""
     assert abs(owner.base.hdfs.now() - datetime.now(UTC)) < timedelta(seconds=30)

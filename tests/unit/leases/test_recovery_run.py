@@ -269,6 +269,30 @@ def test_lost_datanodes_stop_the_run(hdfs: SimulatedHdfs) -> None:
     assert outcomes(run)[Outcome.NOT_TRIED] > 500
 
 
+def test_the_few_datanodes_that_are_always_away_of_thousands_stop_no_run(hdfs: SimulatedHdfs) -> None:
+    hdfs.add(*names(1000))
+    hdfs.live, hdfs.dead = 2950, 50
+    hdfs.at(5, lambda w: setattr(w, "dead", 53))
+    assert outcomes(hdfs.recover()) == {Outcome.CLOSED: 1000}
+
+
+@pytest.mark.parametrize(
+    ("live", "dead", "then", "reason"),
+    [
+        (9, 11, 11, "11 DataNodes are dead (limit 10)"),
+        (2939, 61, 61, "61 DataNodes are dead (limit 60)"),
+        (2950, 50, 54, "4 DataNodes were lost since the start (limit 3)"),
+    ],
+)
+def test_more_than_a_share_of_all_datanodes_stops_a_run(
+    hdfs: SimulatedHdfs, live: int, dead: int, then: int, reason: str
+) -> None:
+    hdfs.add(*names(2000))
+    hdfs.live, hdfs.dead = live, dead
+    hdfs.at(5, lambda w: setattr(w, "dead", then))
+    assert hdfs.recover().stopped == reason
+
+
 def test_too_many_files_that_stay_open_stop_the_run(hdfs: SimulatedHdfs) -> None:
     for number in range(20):
         hdfs.add(*names(12, f"/dn{number}"), host=f"dn{number}", closes=number % 2 == 0)
