@@ -69,6 +69,12 @@ _SAID = {
 _IN_ADDRESS = re.compile(
     r"(?<![a-z0-9+.-])(?:(?![a-z])[a-z0-9+.-])*[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE
 )
+# Who knows the path of one of these may post: it is all the password that there is.
+_WEBHOOK = re.compile(
+    r"(?P<before>https://(?:hooks\.(?:slack|slack-gov|zapier)\.com/|[\w-]+\.webhook\.office\.com/|api\.telegram\.org/bot"
+    r"|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/|outlook\.office\.com/webhook/))(?P<value>[^\s\"'<>]+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -117,9 +123,10 @@ def is_secret(key: str) -> bool:
 def secrets_in(key: str, value: str) -> tuple[str, ...]:
     """Return the secrets that a setting holds in clear: its whole value, or parts such as a URL's password.
 
-    Booleans, names of mechanisms and a login module's other options are not secrets, regardless of the key.
+    The path of a webhook, such as Slack's, is one. Booleans, names of mechanisms and a login module's other options are
+    not, regardless of the key.
     """
-    inside = (*(match["value"] for match in _IN_ADDRESS.finditer(value)), *_pairs(value))
+    inside = (*(match["value"] for form in (_IN_ADDRESS, _WEBHOOK) for match in form.finditer(value)), *_pairs(value))
     if inside:
         return inside
     is_login_module = _words(key)[-2:] == ["jaas", "config"]
@@ -127,11 +134,11 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
 
 
 def without_secrets(text: str) -> str:
-    """Mask what looks like a secret in another program's words: a URL's password, and values of settings that hold one.
+    """Mask what looks like a secret in another program's words: a URL's password, a webhook's path, a secret setting.
 
     `password: x` is masked like `password=x`; after a colon a weaker word, such as token, may begin a sentence.
     """
-    text = without_passwords(text)
+    text = _WEBHOOK.sub(rf"\g<before>{MASK}", without_passwords(text))
     for said in _SAID.values():
         text = said.sub(_masked, text)
     return text
@@ -186,6 +193,8 @@ def _in_arguments(words: Sequence[str]) -> Iterator[str]:
             yield key
         elif _IN_ADDRESS.search(word):
             yield "the password in an address"
+        elif _WEBHOOK.search(word):
+            yield "the path of a webhook"
 
 
 def _pairs(text: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Allow:
         secrets: ["conn:streams_*", "file:/run/secrets/streams/"]
         local_files: [/opt/jobs/, /etc/security/keytabs/etl.keytab]
         notifiers: [airflow.providers.slack.notifications.slack.SlackNotifier]
-        servers: ["https://hooks.slack.com"]
+        servers: ["https://chat.example.com"]
         brokers: ["kafka*.example.com:9092"]
 
     `*` is any text, also an empty one or one with slashes. A path that ends in / is all that lies below it; a path is

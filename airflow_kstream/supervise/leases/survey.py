@@ -6,9 +6,9 @@ Its memory between runs is a file in `state_dir` for each HDFS user that scans.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Literal
 
@@ -31,6 +31,8 @@ from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
 _SIGHTINGS = "sightings.json"
 _VERSION: Literal[2] = 2
+# What no scan has measured for so long is forgotten: its file is gone, or its folder is no longer searched.
+_REMEMBERED = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,11 @@ class ScanHistory:
             return {}
         return {history.file.path: history for history in written.files}
 
-    def save(self, history: Iterable[FileHistory]) -> None:
+    def save(self, history: Sequence[FileHistory]) -> None:
         make_own_folder(self._hdfs, self._folder, FolderKind.LEASES.mode)
-        text = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True).decode()
+        newest = max((one.steady_until for one in history), default=datetime.max.replace(tzinfo=UTC))
+        kept = [one for one in history if newest - one.steady_until <= _REMEMBERED]
+        text = _WRITTEN.dump_json(_Written(_VERSION, kept), by_alias=True).decode()
         replace_file(self._hdfs, self._path, text, "640")
 
 

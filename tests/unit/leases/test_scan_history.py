@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -14,7 +15,7 @@ from airflow_kstream.supervise.leases.survey import ScanHistory
 from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER, FILE = "/kstream/leases.me", "/kstream/leases.me/sightings.json"
-START, MINUTE = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=1)
+START, MINUTE, MONTH = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=1), timedelta(days=30)
 GROWN = FileHistory(
     OpenFile("/data/a.tmp", 1, "DFSClient_NONMAPREDUCE_1_30", "worker7"),
     FileState("/data/a.tmp", 1, "streamer", START, is_open=True, length=10, visible_length=10),
@@ -39,6 +40,14 @@ def test_what_is_saved_carries_its_version_and_is_read_back(hdfs: SimHdfs) -> No
     history(hdfs).save([GROWN])
     assert json.loads(hdfs.read(FILE))["version"] == 2
     assert history(hdfs).load() == {"/data/a.tmp": GROWN}
+
+
+def test_a_file_that_no_scan_has_measured_for_a_month_is_forgotten(hdfs: SimHdfs) -> None:
+    later = replace(GROWN, file=replace(GROWN.file, path="/data/b.tmp"), steady_until=GROWN.steady_until + MONTH)
+    history(hdfs).save([GROWN, later])
+    assert history(hdfs).load().keys() == {"/data/a.tmp", "/data/b.tmp"}
+    history(hdfs).save([GROWN, replace(later, steady_until=later.steady_until + MINUTE)])
+    assert history(hdfs).load().keys() == {"/data/b.tmp"}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 3, "files": []}', '{"files": []}', "7"])

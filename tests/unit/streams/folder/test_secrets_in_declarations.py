@@ -15,6 +15,7 @@ from airflow_kstream.model.streams.stream import StreamSpec
 from tests.simulated.yarn import TICKET_SPEC
 
 VALUE = "zzz-very-secret"
+HOOK = f"https://hooks.slack.com/services/T0/{VALUE}"
 
 
 def declared(**fields: Any) -> StreamSpec:
@@ -112,6 +113,9 @@ def test_a_setting_that_is_no_secret_is_taken(key: str, value: str) -> None:
         ("spark.driver.extraJavaOptions", f"-Dfile.encoding=UTF-8 -Djavax.net.ssl.keyStorePassword={VALUE}"),
         ("kafka.sasl.jaas.config", f'x.ScramLoginModule required username="ann" password="{VALUE}";'),
         ("spark.x.password", VALUE),
+        ("url", f"https://hooks.slack.com/{VALUE}"),
+        ("url", f"post to https://Example.webhook.office.com/{VALUE} or to nobody"),
+        ("spark.x.url", f"https://discord.com/api/webhooks/{VALUE}"),
     ],
 )
 def test_a_secret_inside_of_a_value_is_refused_and_only_it_is_to_be_hidden(key: str, value: str) -> None:
@@ -132,6 +136,7 @@ def test_a_secret_inside_of_a_value_is_refused_and_only_it_is_to_be_hidden(key: 
         ([f"jdbc:postgresql://db/x?password={VALUE}"], "password"),
         ([f"https://ann:{VALUE}@host/"], "the password in an address"),
         (["--token", VALUE], "--token"),
+        ([f"https://api.telegram.org/bot{VALUE}"], "the path of a webhook"),
     ],
 )
 def test_a_secret_among_the_arguments_is_refused_with_where_it_belongs(arguments: list[str], name: str) -> None:
@@ -181,6 +186,22 @@ def test_masking_takes_no_time_whatever_a_job_printed(text: str) -> None:
     began = time.process_time()
     without_secrets(text)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {HOOK: "orders"},
+        {"notify": {HOOK: "orders"}},
+        {"conf": {HOOK: ["orders"]}},
+        {"deploy": {"environment": {HOOK: "orders"}}},
+        {"airflow": {"callbacks": {HOOK: {}}}},
+    ],
+)
+def test_a_refusal_does_not_show_a_webhook_that_was_written_as_a_key(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        declared(**fields)
+    assert VALUE not in f"{refused.value} {refused.value.faults}"
 
 
 @pytest.mark.parametrize("before", ["", "-D", "1", "..", "_", "é", '"'])
