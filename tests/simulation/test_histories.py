@@ -20,8 +20,8 @@ _PARTS_OF_REQUESTS = 3
 _DEEP = examples(1) > 1
 # Of each of the others: the smallest part of a deep run that can be repeated alone.
 _PARTS_OF_A_DOOR = 4 if _DEEP else 1
-# Together some hundreds, and ten thousand in the slow tier.
-USUAL, AT_REQUESTS, OF_A_DOOR = (3000, 1400, 400) if _DEEP else (105, 30, 15)
+# Together two hundred, and ten thousand in the slow tier.
+USUAL, AT_REQUESTS, OF_A_DOOR = (3000, 1400, 400) if _DEEP else (60, 21, 8)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))

@@ -31,7 +31,7 @@ from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
 _SIGHTINGS = "sightings.json"
 _VERSION: Literal[2] = 2
-# What no scan has measured for so long is forgotten: its file is gone, or its folder is no longer searched.
+# A file that no scan has measured in this time is forgotten: it is gone, or its folder is no longer searched.
 _REMEMBERED = timedelta(days=30)
 
 
