@@ -33,8 +33,9 @@ from airflow_kstream.policy.states.due import (
 
 log = logging.getLogger(__name__)
 
-# Seconds: for one row, before the next try where the store fails, and before an asset without a DAG is tried again.
-_PATIENCE, _PAUSE, _NOT_NAMED = 30.0, 5.0, 600.0
+# Seconds: for one row, before the next try where the store fails, and before a row that it refused, or an asset without
+# a DAG, is tried again.
+_PATIENCE, _PAUSE, _REFUSED, _NOT_NAMED = 30.0, 5.0, 60.0, 600.0
 _NOT_FOUND = 404
 # Changes of a report are merged into what its task pushed.
 Content = Callable[[], Mapping[str, Any]]
@@ -65,11 +66,13 @@ class Recorder:
         self._rows: dict[Key, Row] = {}
         self._contents: dict[Key, Content | ReportUpdate] = {}
         self._held: dict[Subject, float] = {}
+        # Those whose last row could not be written.
+        self._refused: set[Subject] = set()
         self._changed = asyncio.Event()
         self._rounds: asyncio.Task[None] | None = None
         # The moment that the rounds wait for.
         self._awaited = 0.0
-        self._pause = 0.0
+        self._fails, self._pause = False, 0.0
         self._complaints: set[str] = set()
 
     @property
@@ -117,7 +120,7 @@ class Recorder:
                         await self._changed.wait()
                 continue
             self._tidy(began)
-            for key in next_rows(self._rows, self._held, began):
+            for key in next_rows(self._rows, self._held, began, self._refused):
                 if not await self._written(key):
                     break
             await asyncio.sleep(max(self._pause, began + 1.0 - loop.time()))
@@ -126,6 +129,8 @@ class Recorder:
         self._held = {subject: until for subject, until in self._held.items() if until > now}
         for key in [key for key, row in self._rows.items() if now - row.seen > FORGOTTEN]:
             self._drop(key)
+        if self._refused:
+            self._refused &= {subject for subject, _ in self._rows}
 
     def _drop(self, key: Key) -> None:
         self._rows.pop(key, None)
@@ -143,7 +148,9 @@ class Recorder:
                 await (_update(content) if isinstance(content, ReportUpdate) else _put(key, content))
         except Exception as error:
             return self._failed(key, row, error)
-        self._pause = 0.0
+        self._fails, self._pause = False, 0.0
+        if kind is not Kind.REPORT:
+            self._refused.discard(subject)
         self._wrote(key, row)
         return True
 
@@ -164,9 +171,12 @@ class Recorder:
             self._rows |= {each: self._rows[each].lost() for each in of_asset}
             return True
         self._complain(error)
-        self._pause = min(max(2 * self._pause, _PAUSE), LONGEST_PAUSE)
-        # The store may refuse this one alone: after the pause, others go first.
-        self._held[subject] = asyncio.get_running_loop().time() + self._pause + 1.0
+        if self._fails:
+            self._pause = min(max(2 * self._pause, _PAUSE), LONGEST_PAUSE)
+        # The store may refuse this one alone: others go first, and nothing pauses unless the next one fails, too.
+        self._fails = True
+        self._refused.add(subject)
+        self._held[subject] = asyncio.get_running_loop().time() + _REFUSED
         return False
 
     def _complain(self, error: Exception) -> None:

@@ -11,7 +11,7 @@ A task whose looks don't come, by what was stored, is unlooked: no triggerer ser
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -150,10 +150,16 @@ Subject = tuple[str, str]
 Key = tuple[Subject, Kind]
 
 
-def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float) -> tuple[Key, ...]:
-    """Return the rows of one second, the most urgent first. `held` are subjects that the store refused, until when."""
+def next_rows(
+    rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float, refused: Collection[Subject] = ()
+) -> tuple[Key, ...]:
+    """Return the rows of one second, the most urgent first, and those of `refused` subjects behind all others.
+
+    `held` are subjects that wait, until when.
+    """
     changed: list[tuple[int, float, Key]] = []
     repeated: list[tuple[float, Key]] = []
+    last: list[Key] = []
     for key, row in rows.items():
         # Asked of thousands of rows each second: what is held is due still later.
         due = row.due
@@ -162,12 +168,14 @@ def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float
         moment = moment_of(key, row, held) if held else due
         if moment is None or moment > now:
             continue
-        if row.changed:
+        if key[0] in refused and row.kind is not Kind.REPORT:
+            last.append(key)
+        elif row.changed:
             changed.append((_RANKS[row.kind], moment, key))
         else:
             repeated.append((moment, key))
     first = [key for _, _, key in nsmallest(MOST, changed)]
-    return (*first, *(key for _, key in nsmallest(REPEATED, repeated)))[:MOST]
+    return (*first, *(key for _, key in nsmallest(REPEATED, repeated)), *last[:1])[:MOST]
 
 
 def next_due(rows: Mapping[Key, Row], held: Mapping[Subject, float]) -> float | None:
