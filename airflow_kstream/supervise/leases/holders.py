@@ -80,13 +80,16 @@ class HolderProbe:
             self._liveness |= dict.fromkeys(lately, HolderLiveness.DEAD)
             known = frozenset(self._liveness)
             files = _paths_by_holder(survey.worth_probing)
-            self._probe_named({holder: paths for holder, paths in files.items() if holder not in known})
             nameless = [finding.path for finding in survey.worth_probing if not finding.history.file.holder]
-            self._probe_nameless(nameless)
-            # At once, for other runs that meet the same holders.
-            self._journal.flush()
-            dead = (holder for holder, found in self._liveness.items() if found is HolderLiveness.DEAD)
-            mine |= {holder: survey.at for holder in dead if holder not in known}
+            try:
+                self._probe_named({holder: paths for holder, paths in files.items() if holder not in known})
+                self._probe_nameless(nameless)
+                # At once, for other runs that meet the same holders.
+                self._journal.flush()
+            finally:
+                # Who is believed to be dead is asked again, also if a server failed in between.
+                dead = (holder for holder, found in self._liveness.items() if found is HolderLiveness.DEAD)
+                mine |= {holder: survey.at for holder in dead if holder not in known}
         return {finding.path: self._status(finding) for finding in survey.findings}
 
     def _probe_named(self, files: dict[str, list[str]]) -> None:

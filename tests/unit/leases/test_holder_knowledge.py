@@ -98,6 +98,7 @@ class SimulatedNameNode:
     probed: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     holders_now: Mapping[str, str | None] = field(default_factory=dict)
+    writes: bool = True
 
     def holders(self, paths: Sequence[str]) -> list[str | None]:
         return [self.holders_now.get(path) for path in paths]
@@ -109,7 +110,9 @@ class SimulatedNameNode:
         self.shown |= answers
 
     def flush(self) -> None:
-        """Do nothing: what the probes showed is in `shown` at once."""
+        """What the probes showed is in `shown` at once. Raises Unavailable: where nothing can be written."""
+        if not self.writes:
+            raise Unavailable("HDFS is away")
 
     def renewed_by_others(self, within: timedelta) -> Mapping[str, datetime]:
         return self.renewed
@@ -186,6 +189,18 @@ def test_a_holder_that_was_dead_two_minutes_ago_is_asked_again() -> None:
 
     assert (probe(before)["/b"].liveness, namenode.probed) == (HolderLiveness.DEAD, ["/a"])
     assert (probe(after)["/b"].liveness, namenode.probed) == (HolderLiveness.RENEWING, ["/a", "/b"])
+
+
+def test_a_dead_holder_is_asked_again_also_where_its_answer_could_not_be_written() -> None:
+    renews = HolderAnswer(HolderLiveness.RENEWING, "client-1", "worker7")
+    namenode = SimulatedNameNode({"/a": DEAD, "/b": renews}, writes=False)
+    probe = HolderProbe(cast(LeaseSession, namenode), cast(Journal, namenode), Watcher())
+    with pytest.raises(Unavailable):
+        probe(held({"/a": "client-1"}))
+    namenode.writes = True
+
+    later = replace(held({"/b": "client-1"}), at=NOW + timedelta(seconds=121))
+    assert (probe(later)["/b"].liveness, namenode.probed) == (HolderLiveness.RENEWING, ["/a", "/b"])
 
 
 def test_what_this_session_found_a_moment_ago_is_not_asked_again() -> None:
