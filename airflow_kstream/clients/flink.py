@@ -24,6 +24,7 @@ from airflow_kstream.clients.client_process import (
     java_kerberos,
     not_started,
     run_client,
+    said_in,
     told,
 )
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
@@ -188,8 +189,7 @@ def _write_conf(submission: Submission, home: Path, folder: Path) -> Path:
 
 
 def _log(conf_dir: Path) -> str:
-    logs = [path.read_text(errors="replace")[-_LONGEST_LOG:] for path in sorted(conf_dir.glob("*.log"))]
-    return "\n".join(logs)
+    return "\n".join(said_in([path])[-_LONGEST_LOG:] for path in sorted(conf_dir.glob("*.log")))
 
 
 def _java_options(conf_dir: Path) -> Mapping[str, str]:

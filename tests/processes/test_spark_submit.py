@@ -65,6 +65,13 @@ def test_its_exit_code_and_the_end_of_its_output_are_reported(tmp_path: Path) ->
     assert submitted(script) == SubmitOutcome(3, "no queue of that name")
 
 
+def test_a_client_whose_output_is_gone_has_run_nevertheless(tmp_path: Path) -> None:
+    """Its application may run: an error would be taken for that of a client that never started."""
+    outcome = submitted(client(tmp_path, "#!/bin/sh\nrm client.log\n"))
+    assert outcome == SubmitOutcome(0, outcome.tail)
+    assert "can't be read" in outcome.tail
+
+
 def test_the_end_of_its_output_has_exceptions_and_no_stack_frames(tmp_path: Path) -> None:
     """Java prints the cause first, and more frames below it than are reported."""
     frames = "\n".join(f"\tat org.apache.hadoop.ipc.Client.call{number}(Client.java:{number})" for number in range(50))
