@@ -16,7 +16,7 @@ from airflow.dag_processing.bundles.local import LocalDagBundle
 from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 
 from airflow_kstream import settings
-from airflow_kstream.clients.local.regular_files import read_text, require_folder
+from airflow_kstream.clients.local.regular_files import is_nobodys, read_text, require_folder
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import Family, is_of, refused_id
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
@@ -108,7 +108,7 @@ def _refused_folders(kind: str, folder: Path, pattern: str) -> Iterator[DAG]:
     """Yield a DAG that says so for each folder that can't be read: Path.glob finds no file in it, and says nothing."""
     above = pattern.rpartition("/")[0]
     below = folder.glob(above) if above else ()
-    for within in [folder, *(each for each in below if each.is_dir() and not each.name.startswith("."))]:
+    for within in [folder, *(each for each in below if each.is_dir() and not is_nobodys(each.name))]:
         try:
             require_folder(within)
         except InvalidInput as error:
@@ -118,13 +118,13 @@ def _refused_folders(kind: str, folder: Path, pattern: str) -> Iterator[DAG]:
 def stream_folders() -> list[Path]:
     """Return the folders in `[kstream] streams_folder`, each of which a connection's id names.
 
-    None of a folder that is not set or not there, which `dags_of_folder` tells, nor hidden ones such as git's own.
+    None of a folder that is not set or not there, which `dags_of_folder` tells, nor those that are nobody's.
     """
     try:
         folder = settings.folder("streams_folder")
     except InvalidInput:
         return []
-    return sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] != ".") if folder else []
+    return sorted(each for each in folder.iterdir() if each.is_dir() and not is_nobodys(each.name)) if folder else []
 
 
 def declared_dag(

@@ -206,7 +206,7 @@ def test_the_dag_of_a_stream_says_what_people_call_it(tmp_path: Path, monkeypatc
 def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in ("prod", "my cluster", ".git"):
+    for folder in ("prod", "my cluster", ".git", "lost+found"):
         (tmp_path / folder).mkdir()
     (tmp_path / "README.md").write_text("No connection's.")
     dags = Declarations("streams", tmp_path, monkeypatch).dags()

@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -143,11 +142,17 @@ def declared_names(folder: Path | None) -> frozenset[str] | None:
         return None
 
 
+def is_nobodys(name: str) -> bool:
+    """Return whether a folder of this name is no connection's: hidden, such as git's, or the filesystem's own."""
+    return name.startswith(".") or name == "lost+found"
+
+
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield all files. Raises OSError: when a folder can't be read, of which Path.rglob says nothing."""
 
-    def refuse(error: OSError) -> NoReturn:
-        raise error
+    def refuse(error: OSError) -> None:
+        if not any(map(is_nobodys, Path(error.filename).relative_to(folder).parts)):
+            raise error
 
     for within, _, names in os.walk(folder, onerror=refuse):
         yield from (Path(within, name) for name in names)

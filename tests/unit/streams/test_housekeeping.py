@@ -335,6 +335,18 @@ def test_a_folder_of_declarations_of_which_a_part_cannot_be_read_proves_nothing(
             declaration_files(Path())
 
 
+@pytest.mark.parametrize("name", ["lost+found", ".Trash-0"])
+def test_a_folder_that_is_nobodys_declarations_may_be_closed(tmp_path: Path, name: str) -> None:
+    """A filesystem keeps its own in the folder where it is mounted, for root alone."""
+    (tmp_path / "orders.yaml").touch()
+    (tmp_path / name).mkdir()
+    tmp_path.chmod(0o755)
+    (tmp_path / name).chmod(0)
+    with contextlib.chdir(tmp_path), without_roots_rights():
+        assert declared_names(Path()) == {"orders"}
+        assert declaration_files(Path()) == [Path("orders.yaml")]
+
+
 @pytest.fixture
 def kstream(
     hdfs: Hdfs, served: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
