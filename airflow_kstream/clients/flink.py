@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import stat
@@ -180,7 +181,7 @@ def _write_conf(submission: Submission, home: Path, folder: Path) -> Path:
     if message := "; ".join(line_breaks(secrets)):
         raise InvalidInput(f"a secret of the declaration {message}")
     settings = {key: setting.value for key, setting in submission.settings.items()} | secrets
-    lines = yaml.safe_dump({key: str(value) for key, value in settings.items()}, width=2**20)
+    lines = yaml.safe_dump({key: str(value) for key, value in settings.items()}, width=math.inf)
     write_private(conf_dir / "config.yaml", lines.encode())
     logging = home / "conf/log4j.properties"
     write_private(conf_dir / "log4j.properties", logging.read_bytes() if logging.is_file() else LOG4J.encode())

@@ -148,6 +148,13 @@ def test_a_secret_of_several_lines_is_not_written_or_shown(home: Path) -> None:
     assert "hunter2" not in str(refused.value)
 
 
+def test_a_setting_of_half_a_million_quotes_stays_on_one_line(home: Path) -> None:
+    """YAML doubles each of them, and whatever follows in a line of its own would be another setting."""
+    long = Setting("'" * 530_000 + " env.java.opts.client: $(id)", WHY)
+    script = '#!/bin/sh\ngrep -c "^ *env" "$FLINK_CONF_DIR/config.yaml"\n'
+    assert run(submission(client(home, script), settings={"pipeline.name": long})).tail == "0"
+
+
 def test_a_secret_that_was_never_looked_up_is_not_written(home: Path) -> None:
     with pytest.raises(InvalidInput, match="was not looked up"):
         run(submission(client(home), secret_conf={"s3.secret-key": SecretRef("conn:orders")}))
