@@ -89,7 +89,7 @@ def run_client(
 
 
 def said_in(logs: Iterable[Path]) -> str:
-    """Return what a client wrote there. It has run then, so a file that can't be read is no error of its start."""
+    """Return what a client wrote there. It has run then: a file that can't be read fails nothing."""
     try:
         return "\n".join(log.read_text(errors="replace") for log in logs)
     except OSError as error:

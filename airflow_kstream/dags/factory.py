@@ -16,7 +16,7 @@ from airflow.dag_processing.bundles.local import LocalDagBundle
 from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 
 from airflow_kstream import settings
-from airflow_kstream.clients.local.regular_files import is_nobodys, read_text, require_folder
+from airflow_kstream.clients.local.regular_files import is_nobodys, may_be_folder, read_text, require_folder
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import Family, is_of, refused_id
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
@@ -100,31 +100,44 @@ def is_wanted(*dag_ids: str) -> bool:
 
 
 def declarations(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of the pattern, without those that editors keep beside a file that they have open."""
-    return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]
+    """Return the files of the pattern, without those that editors keep beside a file that they have open.
+
+    None of a folder that can't be read, of which Path.glob says nothing, unless it can't even be looked at.
+    """
+    try:
+        return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]
+    except OSError:
+        return []
 
 
 def _refused_folders(kind: str, folder: Path, pattern: str) -> Iterator[DAG]:
-    """Yield a DAG that says so for each folder that can't be read: Path.glob finds no file in it, and says nothing."""
-    above = pattern.rpartition("/")[0]
-    below = folder.glob(above) if above else ()
-    for within in [folder, *(each for each in below if each.is_dir() and not is_nobodys(each.name))]:
+    """Yield a DAG that says so for each folder that can't be read."""
+    for within in [folder, *(_folders_in(folder) if "/" in pattern else ())]:
         try:
             require_folder(within)
         except InvalidInput as error:
             yield refusing_dag(f"{kind}-{within.name}", str(within), error.message)
 
 
+def _folders_in(folder: Path) -> list[Path]:
+    """Return the folders that may be connections'; those that can't be looked at may, too. None if it can't be read."""
+    try:
+        return sorted(each for each in folder.iterdir() if not is_nobodys(each.name) and may_be_folder(each))
+    except OSError:
+        return []
+
+
 def stream_folders() -> list[Path]:
     """Return the folders in `[kstream] streams_folder`, each of which a connection's id names.
 
-    None of a folder that is not set or not there, which `dags_of_folder` tells, nor those that are nobody's.
+    None of a folder that is not set, not there or can't be read, which `dags_of_folder` tells, nor those that are
+    nobody's.
     """
     try:
         folder = settings.folder("streams_folder")
     except InvalidInput:
         return []
-    return sorted(each for each in folder.iterdir() if each.is_dir() and not is_nobodys(each.name)) if folder else []
+    return _folders_in(folder) if folder else []
 
 
 def declared_dag(

@@ -235,6 +235,21 @@ def test_a_folder_that_cannot_be_read_has_a_dag_that_says_so(tmp_path: Path, mon
     assert look_after.declared == []
 
 
+@pytest.mark.parametrize("kind", ["streams", "leases"])
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444])
+def test_a_folder_of_all_declarations_that_cannot_be_read_has_a_dag_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: int
+) -> None:
+    """Also where it can be listed, and what is in it can't be looked at."""
+    folder = tmp_path / "declared"
+    (folder / "prod").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+    folder.chmod(mode)
+    with contextlib.chdir(tmp_path), without_roots_rights():
+        dags = Declarations(kind, Path(folder.name), monkeypatch).dags()
+    assert "Permission denied" in str(dags[f"refused-{kind}-declared"].description)
+
+
 @pytest.mark.parametrize("text", ["name: orders\ncredenti", STREAM.replace("application", "applicaton"), ""])
 def test_a_refused_declaration_keeps_its_dag_and_its_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str

@@ -94,12 +94,23 @@ def is_special(path: Path) -> bool:
         return False
 
 
+def may_be_folder(path: Path) -> bool:
+    """Return whether it is a folder, or can't be looked at."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return True
+
+
 def require_folder(path: Path) -> None:
     """Raises InvalidInput: when there is no folder that this process may enter."""
     try:
         if not path.is_dir():
             raise InvalidInput(f"{path} is not a folder")
-        next(iter(path.iterdir()), None)
+        for inside in path.iterdir():
+            # Who may list it may not be one who may enter it.
+            inside.lstat()
+            break
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
 
@@ -143,7 +154,7 @@ def declared_names(folder: Path | None) -> frozenset[str] | None:
 
 
 def is_nobodys(name: str) -> bool:
-    """Return whether a folder of this name is no connection's: hidden, such as git's, or the filesystem's own."""
+    """Return whether no connection can be meant by a folder of this name: a hidden one, or the filesystem's own."""
     return name.startswith(".") or name == "lost+found"
 
 

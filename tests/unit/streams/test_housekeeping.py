@@ -343,7 +343,7 @@ def test_a_folder_that_is_nobodys_declarations_may_be_closed(tmp_path: Path, nam
     tmp_path.chmod(0o755)
     (tmp_path / name).chmod(0)
     with contextlib.chdir(tmp_path), without_roots_rights():
-        assert declared_names(Path()) == {"orders"}
+        assert declared_names(Path()) == frozenset({"orders"})
         assert declaration_files(Path()) == [Path("orders.yaml")]
 
 
