@@ -43,6 +43,13 @@ _LISTED = 100
 Settled = Callable[[Event], None]
 
 
+class NotReturned(Exception):
+    """The lack of any answer by a deadline. What is called may raise a TimeoutError of its own, which is an answer."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it has not returned within {seconds:.0f} s")
+
+
 class Outbox:
     """The events of one process that leave it, in bundles. To be used from one event loop.
 
@@ -98,9 +105,9 @@ class Outbox:
             await asyncio.sleep(pause)
             try:
                 await self._try(notify, key.cluster, events)
-            except TimeoutError:
+            except NotReturned as error:
                 # It may have told the event: another try could tell it twice.
-                self._drop(notify, events, f"it has not returned within {DEADLINE:.0f} s")
+                self._drop(notify, events, str(error))
                 return
             except Exception as error:
                 why = without_secrets(f"{type(error).__name__}: {error}")
@@ -112,7 +119,7 @@ class Outbox:
         self._drop(notify, events, why)
 
     async def _try(self, notify: NotifyPolicy, cluster: str, events: tuple[Event, ...]) -> None:
-        """Raises TimeoutError: when the notifier hangs. Raises Unavailable: when it got none, busy with others."""
+        """Raises NotReturned: when the notifier hangs. Raises Unavailable: when it got none, busy with others."""
         free = self._free[notify.key]
         try:
             async with asyncio.timeout(DEADLINE):
@@ -121,9 +128,11 @@ class Outbox:
             raise Unavailable(f"earlier events have occupied it for {DEADLINE:.0f} s") from None
         told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
         told.add_done_callback(lambda _: free.release())
-        async with asyncio.timeout(DEADLINE):
-            # The thread goes on, and so does its future.
-            await asyncio.shield(told)
+        # After it the thread goes on, and so does its future.
+        done, _ = await asyncio.wait({told}, timeout=DEADLINE)
+        if not done:
+            raise NotReturned(DEADLINE)
+        told.result()
 
     def _drop(self, notify: NotifyPolicy, events: tuple[Event, ...], why: str) -> None:
         log.error("A notification is dropped (%s: %s): %s", notify.notifier, why, words(events))
@@ -182,7 +191,7 @@ def in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 def in_time(seconds: float, work: Callable[[], T]) -> T:
     """Do the work in a thread of its own and return what it returns.
 
-    Raises what it raises, and TimeoutError: when it has not returned by then. A thread can't be ended: it is left
+    Raises what it raises, and NotReturned: when it has not returned by then. A thread can't be ended: it is left
     behind, and keeps no process from ending.
     """
     returned: list[T] = []
@@ -201,4 +210,4 @@ def in_time(seconds: float, work: Callable[[], T]) -> T:
         raise error
     for value in returned:
         return value
-    raise TimeoutError(f"it has not returned within {seconds:.0f} s")
+    raise NotReturned(seconds)

@@ -35,7 +35,7 @@ from airflow_kstream.model.streams.event import (
     written_told,
 )
 from airflow_kstream.notifications.notifier import configured, look_at, notify_now, within
-from airflow_kstream.notifications.outbox import DEADLINE, context_of, in_time
+from airflow_kstream.notifications.outbox import DEADLINE, NotReturned, context_of, in_time
 from airflow_kstream.policy.events.bundles import after, compare, joined, words
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.told import ToldNotes
@@ -201,7 +201,7 @@ def _tell(events: tuple[Event, ...], cluster: str, declared: NotifyPolicy) -> bo
     failure, again = "", False
     try:
         in_time(DEADLINE, lambda: notify_now(notify, context_of(events)))
-    except TimeoutError as error:
+    except NotReturned as error:
         failure = str(error)
     except Exception as error:
         failure, again = without_secrets(f"{type(error).__name__}: {error}"), True

@@ -50,15 +50,18 @@ class Asynchronous(Recording):
 
 
 class Raising(BaseNotifier):
-    """A notifier whose server refuses the first `times`."""
+    """A notifier whose server refuses the first `times`, or is `dark` then: a connection to it times out."""
 
-    def __init__(self, times: int = 10**6) -> None:
+    def __init__(self, times: int = 10**6, *, dark: bool = False) -> None:
         super().__init__()
         self.times = times
+        self.dark = dark
 
     def notify(self, context: Context) -> None:
         attempts.append("raised")
         if len(attempts) <= self.times:
+            if self.dark:
+                raise TimeoutError("timed out")
             raise OSError("https://bot:hunter22@chat/ refuses password=hunter22")
         event: Any = dict(context)["event"]
         told.append(("raising", event["words"]))

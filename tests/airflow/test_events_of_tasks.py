@@ -21,7 +21,7 @@ from airflow_kstream.model.kerberos.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.leases.lease import Attribution, Decision, FileCondition, Judgement
 from airflow_kstream.model.leases.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.leases.requests import RecoverySettings
-from airflow_kstream.notifications.outbox import in_time
+from airflow_kstream.notifications.outbox import NotReturned, in_time
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator, KeytabCheckOperator
 from airflow_kstream.policy.tickets import TicketState
@@ -128,10 +128,13 @@ def test_each_principal_begins_and_ends_once_over_runs_and_retries(fleet: Fleet)
     ]
 
 
-def test_what_a_notifier_raised_for_the_next_run_tells(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dark", ["false", "true"])
+def test_what_a_notifier_raised_for_the_next_run_tells(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, dark: str
+) -> None:
     """A mail server that is away for a moment, as the ticket expires, would cost the only message of that."""
     monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Raising")
-    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER_KWARGS", '{"times": 1}')
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER_KWARGS", f'{{"times": 1, "dark": {dark}}}')
     for _ in range(3):
         renew({"a": LATE})
     assert told() == ["a ticket is not renewed (a)"]
@@ -184,7 +187,7 @@ def test_an_end_while_hdfs_is_away_is_one_message(fleet: Fleet) -> None:
 def test_hdfs_that_never_answers_holds_up_no_task() -> None:
     """A thread can't be ended, so it is left behind."""
     released = threading.Event()
-    with pytest.raises(TimeoutError, match="it has not returned within 0 s"):
+    with pytest.raises(NotReturned, match="it has not returned within 0 s"):
         in_time(0.01, released.wait)
     released.set()
     assert in_time(10, lambda: "in time") == "in time"

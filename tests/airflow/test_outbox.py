@@ -87,10 +87,9 @@ def test_a_thousand_streams_with_one_cause_are_one_message(counts: dict[str, int
     assert "And so for 999 more: prod/stream-1, " in text
 
 
-def test_a_notifier_that_raises_is_tried_again(
-    counts: dict[str, int], virtually: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    settled = virtually(NotifyPolicy(f"{HERE}.Raising", {"times": 2}), begin("orders"))
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_notifier_that_raises_is_tried_again(counts: dict[str, int], virtually: Any, *, dark: bool) -> None:
+    settled = virtually(NotifyPolicy(f"{HERE}.Raising", {"times": 2, "dark": dark}), begin("orders"))
 
     assert len(notifiers.attempts) == 3
     assert [name for name, _ in notifiers.told] == ["raising"]
