@@ -137,3 +137,16 @@ def test_a_stream_without_an_asset_is_left_alone_and_its_report_is_not() -> None
     assert fleet.written(0, Kind.REPORT)
     fleet.live(20)
     assert fleet.written(0, Kind.VERDICT)
+
+
+def test_rows_that_the_store_refused_come_one_at_a_time_behind_all_others() -> None:
+    """They are the only ones that were never written, which otherwise come first."""
+    fleet = Fleet(20)
+    fleet.live(60)
+    refused = [subject(number) for number in range(3)]
+    for each in refused:
+        fleet.rows[each, Kind.VERDICT] = fleet.rows[each, Kind.VERDICT].lost()
+    *others, last = next_rows(fleet.rows, {}, fleet.now, refused)
+    assert last[0] in refused
+    assert len(others) == REPEATED
+    assert all(key[0] not in refused for key in others)
