@@ -126,7 +126,12 @@ class Outbox:
                 await free.acquire()
         except TimeoutError:
             raise Unavailable(f"earlier events have occupied it for {DEADLINE:.0f} s") from None
-        told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
+        try:
+            told = in_thread(lambda: notify_now(judged(cluster, notify), context_of(events)))
+        except RuntimeError:
+            # This host starts no thread at the moment.
+            free.release()
+            raise
         told.add_done_callback(lambda _: free.release())
         # After it the thread goes on, and so does its future.
         done, _ = await asyncio.wait({told}, timeout=DEADLINE)

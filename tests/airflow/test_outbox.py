@@ -43,15 +43,24 @@ def counts(metrics: Metrics) -> Iterator[dict[str, int]]:
 def virtually(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
     """Return a function that puts events into an outbox and waits for all, in virtual time.
 
-    A thread takes no virtual time, so a notifier runs at once, unless it is to take so many seconds.
+    A thread takes no virtual time, so a notifier runs at once, unless it is to take so many seconds. The first
+    `refused` threads can't be started.
     """
-    takes = 0.0
-    # In virtual time a day passes before a real thread has begun.
-    monkeypatch.setattr(outboxes, "in_thread", lambda work: at_once(work, takes))
+    takes, lacking = 0.0, 0
 
-    def sent(notify: NotifyPolicy, *events: Event, seconds: float = 0.0) -> list[Event]:
-        nonlocal takes
-        takes = seconds
+    def start(work: Callable[[], None]) -> asyncio.Future[None]:
+        nonlocal lacking
+        lacking -= 1
+        if lacking >= 0:
+            raise RuntimeError("can't start new thread")
+        return at_once(work, takes)
+
+    # In virtual time a day passes before a real thread has begun.
+    monkeypatch.setattr(outboxes, "in_thread", start)
+
+    def sent(notify: NotifyPolicy, *events: Event, seconds: float = 0.0, refused: int = 0) -> list[Event]:
+        nonlocal takes, lacking
+        takes, lacking = seconds, refused
         settled: list[Event] = []
 
         async def story() -> None:
@@ -95,6 +104,12 @@ def test_a_notifier_that_raises_is_tried_again(counts: dict[str, int], virtually
     assert [name for name, _ in notifiers.told] == ["raising"]
     assert settled == [begin("orders")]
     assert not counts["kstream.cluster.notifications_dropped"]
+
+
+def test_an_event_for_which_no_thread_starts_comes_later(counts: dict[str, int], virtually: Any) -> None:
+    """As often as would leave no place for another one, if each kept its own."""
+    virtually(RECORDING, begin("orders"), refused=AT_ONCE)
+    assert [name for name, _ in notifiers.told] == ["slack"]
 
 
 def test_a_notifier_that_always_raises_costs_a_line_and_a_metric(
