@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ def temporary_files_in(folder: Path) -> Iterator[Path]:
 @contextmanager
 def without_roots_rights() -> Iterator[None]:
     """Let the modes of files count for root, too."""
+    # Python may lie where root alone may look, and loads the code of an encoding when it is first read.
+    codecs.lookup("utf-8-sig")
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
