@@ -26,6 +26,8 @@ _OPENING = 16 << 10
 _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}".encode()
 # A line without an end is cut here.
 _LARGEST_BLOCK = 64 << 20
+# Of one log: a job can print as many lines that look like titles as it likes, and each section costs memory.
+_MOST_SECTIONS = 100_000
 
 
 class Scanner:
@@ -83,11 +85,14 @@ class Scan:
         self._lines = 0
         # The last line so far that begins a record: the record may go on in the next block.
         self._head = (0, b"")
+        # The last line of the block that was looked up, and what begins its record: no line is walked over twice.
+        self._above = (-1, self._head)
 
     def feed(self, block: bytes, matches: Matches) -> None:
         """Take the matches of a block, which ends with a line's end unless it is the last."""
         names, titles = self._scanner.patterns, self._scanner.titles
-        cuts = {line_around(block, at)[0] for number, at in matches if names[number].name in titles}
+        begins = {line_around(block, at)[0] for number, at in matches if names[number].name in titles}
+        cuts = set(sorted(begins)[: _MOST_SECTIONS - len(self.sections)])
         if not cuts:
             self._feed_section(block, matches)
             return
@@ -105,7 +110,7 @@ class Scan:
         """Scan a part of a block that belongs to the last section."""
         if not block:
             return
-        section = self.sections[-1]
+        section, self._above = self.sections[-1], (-1, self._head)
         section.size += len(block)
         if len(section.opening) < _OPENING:
             section.opening += block[:_OPENING].decode(errors="replace")
@@ -171,14 +176,23 @@ class Scan:
         return begin, end
 
     def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
-        """Return number and text of the line that begins the record of the line that begins there; 0 if none does."""
-        earliest = max(begin - LONGEST_RECORD, 0)
-        while not self._heads.match(block, begin):
-            if begin <= earliest:
-                return (0, b"") if begin else self._head
-            begin = block.rfind(b"\n", 0, begin - 1) + 1
+        """Return number and text of the line that begins the record of the line that begins there; 0 if none does.
+
+        Within a block the lines are asked for in their order.
+        """
+        known, head = self._above
+        at, earliest = begin, max(begin - LONGEST_RECORD, 0)
+        while at != known:
+            if self._heads.match(block, at):
+                head = line_number, block[at : line_around(block, at)[1]]
+                break
+            if at <= earliest:
+                head = (0, b"") if at else self._head
+                break
+            at = block.rfind(b"\n", 0, at - 1) + 1
             line_number -= 1
-        return line_number, block[begin : line_around(block, begin)[1]]
+        self._above = begin, head
+        return head
 
     def _first_head(self, block: bytes) -> str:
         begin = 0
@@ -238,10 +252,14 @@ def _count_of_lines(block: bytes, places: Iterable[int]) -> int:
 def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> set[int]:
     """Return where the lines of these places begin, for the first `most` lines."""
     begins: set[int] = set()
+    begin, end = 0, -1
     for at in places:
         if len(begins) >= most:
             break
-        begins.add(line_around(block, at)[0])
+        # A long line that matches at each word is measured once.
+        if not begin <= at <= end:
+            begin, end = line_around(block, at)
+            begins.add(begin)
     return begins
 
 

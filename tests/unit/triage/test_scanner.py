@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
 
+from airflow_kstream.model.log_scan import scanner
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine, RegexEngine, plain_words
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
@@ -60,8 +62,7 @@ def test_a_title_begins_a_section_with_lines_counted_from_the_files_first(engine
 
 @engines
 def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(engine: type[PlainEngine]) -> None:
-    scanner = Scanner((FULL,), HEAD, engine=engine)
-    (section,) = scanner.scan([b"\xff\xfe\x00", b"\n" + BEGINNING.encode(), b"\n\xe2No space left"])
+    (section,) = Scanner((FULL,), HEAD, engine=engine).scan([b"\xff\xfe\x00", b"\n" + BEGINNING.encode(), b"\n\xe2No space left"])
     (hit,) = section.found["full"].kept
     assert (hit.number, hit.line, hit.head_number) == (3, "\N{REPLACEMENT CHARACTER}No space left", 2)
 
@@ -78,6 +79,29 @@ def test_the_kept_text_of_an_endless_line_is_bounded(engine: type[PlainEngine]) 
     assert len(section.found["full"].first[0].line) == 2000
     (section,) = scanned(f"{'x' * 10_000_000} No space left {'y' * 5000}", engine)
     assert "No space left" in section.found["full"].first[0].line
+
+
+def test_a_line_that_matches_at_each_of_its_words_costs_no_more_than_its_length() -> None:
+    text = "No space left " * 100_000
+    began = time.process_time()
+    (section,) = scanned(text, HyperscanEngine)
+    assert time.process_time() - began < 1
+    assert section.found["full"].count == 1
+
+
+def test_a_record_of_many_lines_is_walked_over_once_whatever_is_found_in_it() -> None:
+    many = [LinePattern(f"{number}", rf"left on device|never{number}") for number in range(100)]
+    text = f"{BEGINNING}\n" + "\n" * 200_000 + f"{TRACE}\n" * 4
+    began = time.process_time()
+    (section,) = scanned(text, HyperscanEngine, *many)
+    assert time.process_time() - began < 1.5
+    assert {hit.head for hit in section.found["99"].kept} == {BEGINNING}
+
+
+def test_a_job_that_prints_titles_without_end_does_not_take_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "_MOST_SECTIONS", 3)
+    sections = scanned("LogType:stderr\n" * 10, HyperscanEngine)
+    assert [section.lines for section in sections] == [0, 1, 9]
 
 
 def test_a_match_that_reaches_beyond_its_line_counts_for_neither() -> None:
