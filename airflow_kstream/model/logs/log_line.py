@@ -79,6 +79,8 @@ _LEVEL_WORD = re.compile(rf"(?i:{LEVELS})|严重|警告|信息")
 # Right behind the moment a word in small letters is one, too.
 _LEVEL_BEHIND = re.compile(rf"[\]Z]?[ \t:|-]{{1,5}}((?i:{LEVELS}))(?=[\]: \t])")
 _FARTHEST = timedelta(hours=24)
+# Of moments that are one: what is earlier or later has no neighbour that Python could compute.
+_YEARS = range(1970, 2200)
 # In characters, from the moment on.
 _LEVEL_WITHIN = 160
 
@@ -150,6 +152,8 @@ def _of_half(when: datetime | None, half: str | None) -> datetime | None:
 def _moment(date: tuple[int, int, int], clock: str, zone: tzinfo) -> datetime | None:
     whole, _, fraction = clock.replace(",", ".").partition(".")
     hour, minute, second = map(int, whole.split(":"))
+    if date[0] not in _YEARS:
+        return None
     try:
         return datetime(*date, hour, minute, min(second, 59), int(f"{fraction:0<6}"[:6]), tzinfo=zone)
     except ValueError:

@@ -38,6 +38,8 @@ _UNTIL = re.compile(r";exp=(\d+)")
 _APPLICATION = re.compile(r"application_\d+_\d+")
 _LIMIT_DATE = re.compile(r"max expiration date: (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}(?P<offset>[+-]\d{4}))")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Of a moment in milliseconds: it ends in 2286, which every zone has.
+_DIGITS = 13
 
 
 @dataclass
@@ -150,7 +152,6 @@ def _zone(hits: Iterable[Hit]) -> tzinfo | None:
 
 
 def _moment(milliseconds: str | None) -> datetime | None:
-    try:
-        return _EPOCH + timedelta(milliseconds=int(milliseconds)) if milliseconds else None
-    except OverflowError:
+    if not milliseconds or len(milliseconds) > _DIGITS:
         return None
+    return _EPOCH + timedelta(milliseconds=int(milliseconds))

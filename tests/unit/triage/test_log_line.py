@@ -51,6 +51,7 @@ MILLISECONDS = PLAIN.replace(microsecond=123_000)
         ("2026-03-01 10:00:00,123 retries after an error", MILLISECONDS, ""),
         ("10:00:00.123 [main] ERROR a.b.C - no date", None, "ERROR"),
         ("2026-02-30 10:00:00,123 INFO a day that is none", None, "INFO"),
+        ("9999-12-31 23:59:59,999 INFO a year that is none", None, "INFO"),
         ("2026-03-01 10:00:00 -9999 INFO a zone that is none", PLAIN, "INFO"),
     ],
 )

@@ -90,6 +90,13 @@ def test_without_an_exception_the_last_two_renewals_show_the_max_date(tmp_path: 
     assert history.max_date == BEGAN + 7 * DAY
 
 
+@pytest.mark.parametrize("until", [253402300799999, 10**20])
+def test_an_end_at_which_no_calendar_goes_on_is_not_known(tmp_path: Path, until: int) -> None:
+    (tmp_path / "rm.log").write_text(said(BEGAN, f"Renewed delegation-token= [{SHORT};exp={until}; apps=[{APP}]]"))
+    (history,) = histories_in(tmp_path, zone=BERLIN)
+    assert history.good_until is None
+
+
 def test_a_log_without_tokens_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rm.log").write_text(said(BEGAN, "an unrelated line"))
     with pytest.raises(NotFound, match="no line tells of a token of application_17_0001"):
