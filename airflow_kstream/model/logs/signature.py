@@ -33,19 +33,23 @@ _SHARED = (
 
 # The first and last lines that are kept of a fact: it matters where each stands.
 _KEPT = (2000, 1000)
+# In milliseconds, of what a line may tell to have gone on: a month.
+_LONGEST = 30 * 86_400_000
 
 
 class SignatureKind(StrEnum):
     """The part that a signature's lines may have in a failure.
 
     CAUSE: it may be what everything began with. CONSEQUENCE: something else caused it, always. NOISE: it means nothing.
-    FACT: it is not a trouble, but says something about one. SUCCESS: its writer ended as it should.
+    FACT: it is not a trouble, but says something about one. PROGRESS: a part of the job's work is done. SUCCESS: its
+    writer ended as it should.
     """
 
     CAUSE = "cause"
     CONSEQUENCE = "consequence"
     NOISE = "noise"
     FACT = "fact"
+    PROGRESS = "progress"
     SUCCESS = "success"
 
 
@@ -106,7 +110,8 @@ class Signature:
     `not_across` is between them. The lines of the part that proves it, the last cause of them, are in its `relation` to
     those of the others, and of those that it is `told_by`, which may be missing.
 
-    A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
+    A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late.
+    What the work of a job outlived by that was got over. A
     `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
     for how long it had gone on by then, as a group `ms` or `s`. `ends` is whether its lines mark the end of what wrote
     them, `whole_record` whether noise speaks for all lines of its record. A line doesn't count in a record whose head
@@ -161,7 +166,8 @@ class Signature:
         if found is None:
             return timedelta()
         parts = {unit: int(digits) for unit, digits in found.groupdict().items() if digits}
-        return timedelta(milliseconds=parts.get("ms", 0), seconds=parts.get("s", 0))
+        milliseconds = parts.get("ms", 0) + 1000 * parts.get("s", 0)
+        return timedelta(milliseconds=milliseconds if milliseconds < _LONGEST else 0)
 
 
 @dataclass(frozen=True)

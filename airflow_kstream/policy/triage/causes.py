@@ -1,9 +1,9 @@
 """The causes among what was seen: which were active at the end, and which of them another one explains.
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
-unless it leads to one that was not. One that was first seen after the end is not a cause of it, except that a driver
-tells why an executor ended only after that, and that an end is announced before its cause is printed, which may have no
-moment. One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if
+unless it leads to one that was not. Without an end in the logs, what the job's work outlived was over. One that was
+first seen after the end is not a cause of it, except that a driver tells why an executor ended only after that, and
+that an end is announced before its cause is printed, which may have no moment. One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if
 no other is left."""
 
 from __future__ import annotations
@@ -92,6 +92,19 @@ def end_of(seen: Mapping[str, Sightings], policy: TriagePolicy) -> Mark | None:
     return next(mark for mark in ordered if mark.when and mark.when >= last - policy.together)
 
 
+def outlived(seen: Mapping[str, Sightings]) -> frozenset[str]:
+    """Return the causes and consequences after which the job worked for longer than they take to lead to anything."""
+    worked = (mark.when for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS for mark in each.marks)
+    until = max((when for when in worked if when), default=None)
+    return frozenset(name for name, each in seen.items() if until and _is_outlived(each, until))
+
+
+def _is_outlived(each: Sightings, until: datetime) -> bool:
+    within = each.signature.within
+    dated = [mark.when for mark in each.marks if mark.when]
+    return within is not None and len(dated) == len(each.marks) and max(dated) + within < until
+
+
 def is_of_application(mark: Mark) -> bool:
     """Return whether a line is about an application: a daemon's own end is none of one."""
     return not mark.source.role.is_daemon or "application" in mark.text or "appattempt" in mark.text
@@ -107,9 +120,10 @@ class Causes:
 
 
 def causes_of(seen: Mapping[str, Sightings], end: Mark | None, policy: TriagePolicy) -> Causes:
-    """Return the causes among what was seen. Without an end in the logs all of them count."""
+    """Return the causes among what was seen. Without an end in the logs all count that the job's work did not outlive."""
     causes = [each for each in seen.values() if each.signature.kind is SignatureKind.CAUSE]
-    active = [each for each in causes if _is_active(each, end, policy.fresh, policy)]
+    past = frozenset[str]() if end else outlived(seen)
+    active = [each for each in causes if each.name not in past and _is_active(each, end, policy.fresh, policy)]
     # What led to an active one counts, however long ago it was.
     counted = _with_origins(active, causes, policy)
     strong = [each for each in counted if not each.signature.weak]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -28,6 +29,7 @@ from airflow_kstream.policy.triage.causes import (
     end_of,
     is_of_application,
     not_after,
+    outlived,
 )
 from airflow_kstream.policy.triage.relations import with_values
 from airflow_kstream.policy.triage.sightings import in_order, sightings_of
@@ -41,6 +43,7 @@ _ELSEWHERE = (
 )
 # Ids of the catalogue.
 _SIGTERM, _STOPPED = "sigterm", "context-stopped"
+_FLINK_JOB = re.compile(r"\bJob (?:.{0,200}\()?([0-9a-f]{32})\b")
 _SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}
 
 
@@ -59,7 +62,8 @@ def diagnose(
     """
     written = written_sections(logs, zone)
     seen = all_seen(sightings_of(written, catalogue), catalogue)
-    end = end_of(seen, policy)
+    past = outlived(seen)
+    end = end_of({name: each for name, each in seen.items() if name not in past}, policy)
     causes = causes_of(seen, end, policy)
     files = {each.source.file for each in written}
     scanned = ScanExtent(
@@ -120,7 +124,9 @@ class _Facts:
 
     def unnamed(self, runs: bool) -> Diagnosis:
         # What a daemon's clients leave in its log is not an end of theirs.
-        consequences = [each for each in self._consequences() if any(self._ends_it(mark) for mark in each.marks)]
+        past = frozenset[str]() if self.end else outlived(self.seen)
+        felt = [each for each in self._consequences() if each.name not in past]
+        consequences = [each for each in felt if any(self._ends_it(mark) for mark in each.marks)]
         ended = self.end is not None and self._ends_it(self.end)
         if self._was_asked_to_end():
             ended, consequences = False, []
@@ -206,7 +212,22 @@ def _is_bad(template: Template) -> bool:
 
 
 def _succeeded(seen: Mapping[str, Sightings], policy: TriagePolicy) -> bool:
-    """Return whether the last word on the end is one of success; what stops with it gets SIGTERM right after it."""
-    successes = [each.last for each in seen.values() if each.signature.kind is SignatureKind.SUCCESS]
-    ends = [each.last for each in seen.values() if each.signature.ends]
-    return any(all(not_after(end, success, policy.together) for end in ends) for success in successes)
+    """Return whether the last word on each end is one of success; what stops with it gets SIGTERM right after it.
+
+    In a session of Flink's that of one job is none on another one.
+    """
+    successes = [mark for each in seen.values() if each.signature.kind is SignatureKind.SUCCESS for mark in each.marks]
+    ends = [mark for each in seen.values() if each.signature.ends for mark in each.marks if _job(mark)]
+    ends += [each.last for each in seen.values() if each.signature.ends]
+    return bool(successes) and all(any(_settles(success, end, policy) for success in successes) for end in ends)
+
+
+def _settles(success: Mark, end: Mark, policy: TriagePolicy) -> bool:
+    others = _job(success) and _job(end) and _job(success) != _job(end)
+    return not others and not_after(end, success, policy.together)
+
+
+def _job(mark: Mark) -> str:
+    """Return the id of the job of Flink's that the line is about; empty if it names none."""
+    found = _FLINK_JOB.search(mark.text)
+    return found[1] if found else ""

@@ -225,6 +225,48 @@ def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
     assert diagnose(scanned, own_catalogue(), runs=True).outcome is DiagnosisOutcome.FINE
 
 
+def test_what_a_stream_outlived_for_half_an_hour_it_got_over() -> None:
+    words = "Lost task 3.0 in stage 8.0 (TID 9) (nm7 executor 3): " + FULL
+    trouble = line("10:00:00", words, "WARN", "TaskSetManager")
+    lost = line("10:00:01", "Lost executor 3 on nm7: No space left", "ERROR", "YarnClusterScheduler")
+    assert diagnosed({DRIVER: driver(trouble, lost, working("10:29:00"))}).cause == "disk-full"
+    verdict = diagnosed({DRIVER: driver(trouble, lost, working("10:31:00"))})
+    assert (verdict.outcome, [step.signature for step in verdict.earlier]) == (DiagnosisOutcome.FINE, ["disk-full"])
+
+
+def test_a_stream_that_works_does_not_outlive_tokens_that_are_not_renewed() -> None:
+    failed = line("10:00:00", "Failed to update tokens, will try again in 3600s.", "WARN", "HadoopDelegationTokenManager")
+    assert diagnosed({DRIVER: driver(failed, working("20:00:00"))}).cause == "tokens-not-updated"
+
+
+def test_a_query_that_ended_is_a_failure_although_another_one_works() -> None:
+    ended = failing("10:00:00", "Query orders [id = 17] terminated with error", FULL, writer="MicroBatchExecution")
+    assert diagnosed({DRIVER: driver(ended, working("20:00:00"))}).cause == "disk-full"
+
+
+def flink_job(clock: str, job: str, state: str) -> str:
+    return line(clock, f"Job {job} ({job * 32}) switched from state RUNNING to {state}.", writer="ExecutionGraph")
+
+
+def test_of_a_session_of_flink_a_job_that_ends_well_settles_its_own_end_alone() -> None:
+    failed = flink_job("10:00:00", "a", "FAILED") + f"Caused by: {FULL}\n"
+    assert diagnosed({"jobmanager.log": failed + flink_job("18:00:00", "b", "FINISHED")}).cause == "disk-full"
+    again = diagnosed({"jobmanager.log": failed + flink_job("18:00:00", "a", "FINISHED")})
+    assert again.outcome is DiagnosisOutcome.FINE
+
+
+def test_a_task_of_flink_that_was_restarted_and_works_is_no_failure() -> None:
+    failed = line("10:00:00", "Sink (1/1) (5f1e) switched from RUNNING to FAILED.", "WARN", "Task") + f"{FULL}\n"
+    works = line("18:00:00", f"Completed checkpoint 17 for job {'a' * 32} (4711 bytes).", writer="CheckpointCoordinator")
+    assert diagnosed({"jobmanager.log": failed}).cause == "disk-full"
+    assert diagnosed({"jobmanager.log": failed + works}).outcome is DiagnosisOutcome.FINE
+
+
+def test_a_pause_of_thousands_of_years_is_no_time_to_reckon_with() -> None:
+    pause = line("10:00:00", f"Detected pause in JVM or host machine: pause of approximately {'9' * 20}ms", "WARN", "Jvm")
+    assert diagnosed({DRIVER: driver(pause, died("10:00:01"))}).cause == "long-pause"
+
+
 def test_without_an_end_in_the_logs_no_cause_is_certain() -> None:
     verdict = diagnosed({DRIVER: driver(failing("10:00:00", "failed", DEAD))})
     assert (verdict.cause, verdict.confidence) == ("hdfs-token-not-in-cache", Confidence.MEDIUM)
