@@ -111,6 +111,19 @@ class SecretRef:
         return self.secret
 
 
+# Credentials that are no settings: HTTP's, a signed cookie of Hadoop's, the signature or the delegation token in a URL.
+# Without the name of its header only what is long is one: `Bearer tokens` is prose.
+_OF_HTTP = (
+    re.compile(
+        r"(?P<before>\bauthorization[\"']?\s?[:=]\s?[\"']?(?:basic|bearer|negotiate|token)\s"
+        r"|\bbearer\s(?=[\w+/=.~-]{20})|\bhadoop\.auth=[\"']?)[^\s\"'<>;,]+",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<before>[?&](?:delegation|sig|signature|x-(?:amz|goog)-signature)=)[^\s\"'<>&]+", re.IGNORECASE),
+)
+_OPTION = re.compile(r"(?<![\w-])(?P<before>--)(?P<key>[A-Za-z][\w.-]*)(?P<between>\s+)(?P<value>[^\s-]\S*)")
+
+
 # A setting's value: text, or a reference to a secret.
 Value = str | SecretRef
 
@@ -134,12 +147,15 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
 
 
 def without_secrets(text: str) -> str:
-    """Mask what looks like a secret in another program's words: a URL's password, a webhook's path, a secret setting.
+    """Mask what looks like a secret in another program's words: a URL's password, a webhook's path, a secret setting,
+    a credential of HTTP.
 
     `password: x` is masked like `password=x`; after a colon a weaker word, such as token, may begin a sentence.
     """
-    text = _WEBHOOK.sub(rf"\g<before>{MASK}", without_passwords(text))
-    for said in _SAID.values():
+    text = without_passwords(text)
+    for credential in (_WEBHOOK, *_OF_HTTP):
+        text = credential.sub(rf"\g<before>{MASK}", text)
+    for said in (*_SAID.values(), _OPTION):
         text = said.sub(_masked, text)
     return text
 

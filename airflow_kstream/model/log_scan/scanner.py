@@ -159,8 +159,12 @@ class Scan:
             return None
         line_number = numbers.of(begin)
         head_number, head = self._head_before(block, begin, line_number)
-        # Of a line that is too long to keep, the part that matched.
-        shown = begin + max(found.start() - _BEFORE, 0) if end - begin > LONGEST_LINE else begin
+        shown = begin
+        if end - begin > LONGEST_LINE and found.start() > _BEFORE:
+            # Of a line that is too long to keep, the part that matched; from a whole word on, because the second half
+            # of a password's setting no longer tells that it is one.
+            at = begin + found.start()
+            shown = block.find(b" ", at - _BEFORE, at) + 1 or at
         if pattern.closing:
             shown, end = self._closing_line(block, shown, end, _compiled(pattern.closing))
         return Hit(line_number, _text(block[shown:end]), head_number, _text(head))

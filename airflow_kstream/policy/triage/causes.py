@@ -3,8 +3,8 @@
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
 unless it leads to one that was not. Without an end in the logs, what the job's work outlived was over. One that was
 first seen after the end is not a cause of it, except that a driver tells why an executor ended only after that, and
-that an end is announced before its cause is printed, which may have no moment. One that another cause leads to, which was seen no later, is that one's consequence. A weak one counts only if
-no other is left."""
+that an end is announced before its cause is printed, which may have no moment. One that another cause leads to, which
+was seen no later, is that one's consequence. A weak one counts only if no other is left."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def end_of(seen: Mapping[str, Sightings], policy: TriagePolicy) -> Mark | None:
 
 def outlived(seen: Mapping[str, Sightings]) -> frozenset[str]:
     """Return the causes and consequences after which the job worked for longer than they take to lead to anything."""
-    worked = (mark.when for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS for mark in each.marks)
-    until = max((when for when in worked if when), default=None)
+    works = [each for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS]
+    until = max((mark.when for each in works for mark in each.marks if mark.when), default=None)
     return frozenset(name for name, each in seen.items() if until and _is_outlived(each, until))
 
 
@@ -120,7 +120,7 @@ class Causes:
 
 
 def causes_of(seen: Mapping[str, Sightings], end: Mark | None, policy: TriagePolicy) -> Causes:
-    """Return the causes among what was seen. Without an end in the logs all count that the job's work did not outlive."""
+    """Return the causes among what was seen. Without an end in the logs all count but those that work outlived."""
     causes = [each for each in seen.values() if each.signature.kind is SignatureKind.CAUSE]
     past = frozenset[str]() if end else outlived(seen)
     active = [each for each in causes if each.name not in past and _is_active(each, end, policy.fresh, policy)]

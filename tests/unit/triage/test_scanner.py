@@ -62,7 +62,8 @@ def test_a_title_begins_a_section_with_lines_counted_from_the_files_first(engine
 
 @engines
 def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(engine: type[PlainEngine]) -> None:
-    (section,) = Scanner((FULL,), HEAD, engine=engine).scan([b"\xff\xfe\x00", b"\n" + BEGINNING.encode(), b"\n\xe2No space left"])
+    blocks = [b"\xff\xfe\x00", b"\n" + BEGINNING.encode(), b"\n\xe2No space left"]
+    (section,) = Scanner((FULL,), HEAD, engine=engine).scan(blocks)
     (hit,) = section.found["full"].kept
     assert (hit.number, hit.line, hit.head_number) == (3, "\N{REPLACEMENT CHARACTER}No space left", 2)
 
@@ -79,6 +80,16 @@ def test_the_kept_text_of_an_endless_line_is_bounded(engine: type[PlainEngine]) 
     assert len(section.found["full"].first[0].line) == 2000
     (section,) = scanned(f"{'x' * 10_000_000} No space left {'y' * 5000}", engine)
     assert "No space left" in section.found["full"].first[0].line
+
+
+@engines
+@pytest.mark.parametrize("blanks", [0, 1])
+def test_a_long_line_is_cut_where_a_word_begins_and_shows_no_half_of_a_password(
+    engine: type[PlainEngine], blanks: int
+) -> None:
+    text = f"{'x' * 5000} -Dpassword={'hunter2' * 20}{' ' * blanks}{'.' * 100}No space left"
+    (section,) = scanned(text, engine)
+    assert section.found["full"].first[0].line == f"{'.' * 100 * blanks}No space left"
 
 
 def test_a_line_that_matches_at_each_of_its_words_costs_no_more_than_its_length() -> None:

@@ -235,7 +235,8 @@ def test_what_a_stream_outlived_for_half_an_hour_it_got_over() -> None:
 
 
 def test_a_stream_that_works_does_not_outlive_tokens_that_are_not_renewed() -> None:
-    failed = line("10:00:00", "Failed to update tokens, will try again in 3600s.", "WARN", "HadoopDelegationTokenManager")
+    words = "Failed to update tokens, will try again in 3600s.  Are all tokens expired?"
+    failed = line("10:00:00", words, "WARN", "HadoopDelegationTokenManager")
     assert diagnosed({DRIVER: driver(failed, working("20:00:00"))}).cause == "tokens-not-updated"
 
 
@@ -257,13 +258,14 @@ def test_of_a_session_of_flink_a_job_that_ends_well_settles_its_own_end_alone() 
 
 def test_a_task_of_flink_that_was_restarted_and_works_is_no_failure() -> None:
     failed = line("10:00:00", "Sink (1/1) (5f1e) switched from RUNNING to FAILED.", "WARN", "Task") + f"{FULL}\n"
-    works = line("18:00:00", f"Completed checkpoint 17 for job {'a' * 32} (4711 bytes).", writer="CheckpointCoordinator")
+    works = line("18:00:00", "Completed checkpoint 17 for job 5f1e (4711 bytes).", writer="CheckpointCoordinator")
     assert diagnosed({"jobmanager.log": failed}).cause == "disk-full"
     assert diagnosed({"jobmanager.log": failed + works}).outcome is DiagnosisOutcome.FINE
 
 
 def test_a_pause_of_thousands_of_years_is_no_time_to_reckon_with() -> None:
-    pause = line("10:00:00", f"Detected pause in JVM or host machine: pause of approximately {'9' * 20}ms", "WARN", "Jvm")
+    words = f"Detected pause in JVM or host machine: pause of approximately {'9' * 20}ms"
+    pause = line("10:00:00", words, "WARN", "JvmPauseMonitor")
     assert diagnosed({DRIVER: driver(pause, died("10:00:01"))}).cause == "long-pause"
 
 

@@ -207,6 +207,14 @@ SECRETS = (
     "com.acme.LoginException: -Dspark.ssl.keyStorePassword={secret} was refused",
     "com.acme.LoginException: fs.s3a.secret.key={secret};region=eu",
     "com.acme.LoginException: https://login?access_token={secret}&scope=all",
+    "com.acme.LoginException: http://nn1:9870/webhdfs/v1/in?op=OPEN&delegation={secret}&offset=0 answered 403",
+    "com.acme.LoginException: https://a.blob.core.windows.net/in?sv=2026&sig={secret}",
+    "com.acme.LoginException: https://b.s3.amazonaws.com/in?X-Amz-Signature={secret}&x=1",
+    "com.acme.LoginException: Authorization: Basic {secret}",
+    'com.acme.LoginException: {{"Authorization":"Bearer {secret}"}}',
+    'com.acme.LoginException: Set-Cookie: hadoop.auth="u=etl&t=kerberos&s={secret}"; Path=/',
+    "com.acme.LoginException: load --user ann --password {secret} --fast",
+    "com.acme.LoginException: refused bearer {secret}.{secret}.{secret}",
     "KafkaException: keytab /k/orders.keytab of https://orders:{secret}@registry:8081 failed",
 )
 
@@ -242,6 +250,8 @@ def test_a_secret_in_the_words_of_a_job_reaches_no_record_and_no_log(
         "org.apache.hadoop.security.token.SecretManager$InvalidToken: Invalid AMRMToken from appattempt_1_0001_000001",
         "token (HDFS_DELEGATION_TOKEN token 7 for orders with renewer yarn) is expired, current time: 2026-01-01",
         "Client cannot authenticate via:[TOKEN, KERBEROS]; keytab: /etc/orders.keytab, principal=orders@EXAMPLE.COM",
+        "Basic authentication and Bearer tokens are off, as --password-file /k/orders and --token-lifetime 7d say",
+        "authorization: denied for orders; op=OPEN&offset=0",
         "User class threw exception: java.lang.IllegalStateException: state=7, key=orders, token.count=3",
     ],
 )
