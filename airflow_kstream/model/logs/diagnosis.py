@@ -82,11 +82,15 @@ class Mark:
 
 @dataclass(frozen=True)
 class Sighting:
-    """The lines of one signature in one log: the marks that were kept, in their order, and how many there are."""
+    """The lines of one signature in one log: the marks that were kept, in their order, and how many there are.
+
+    Between the two marks of `gap` there were others, which were not kept.
+    """
 
     signature: str
     marks: tuple[Mark, ...]
     count: int
+    gap: tuple[Mark, Mark] | None = None
 
     @property
     def first(self) -> Mark:

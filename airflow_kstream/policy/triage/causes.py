@@ -41,13 +41,17 @@ class TriagePolicy:
 
 @dataclass(frozen=True)
 class Sightings:
-    """All sightings of one signature: its marks in their order, and how many lines there were in how many logs."""
+    """All sightings of one signature: its marks in their order, and how many lines there were in how many logs.
+
+    Between the two marks of each of `gaps` there were others, which were not kept.
+    """
 
     name: str
     signature: Signature
     marks: tuple[Mark, ...]
     count: int
     logs: int
+    gaps: tuple[tuple[Mark, Mark], ...] = ()
 
     @property
     def first(self) -> Mark:
@@ -160,7 +164,8 @@ def not_after(first: Mark, second: Mark, skew: timedelta = _NO_TIME) -> bool:
 
 def _together(name: str, signature: Signature, sightings: Sequence[Sighting]) -> Sightings:
     marks = sorted((mark for sighting in sightings for mark in sighting.marks), key=in_order)
-    return Sightings(name, signature, tuple(marks), sum(each.count for each in sightings), len(sightings))
+    gaps = tuple(each.gap for each in sightings if each.gap)
+    return Sightings(name, signature, tuple(marks), sum(each.count for each in sightings), len(sightings), gaps)
 
 
 def _composed(signature: Signature, seen: Mapping[str, Sightings]) -> tuple[Mark, ...]:
@@ -199,7 +204,13 @@ def _is_active(each: Sightings, end: Mark | None, within: timedelta, policy: Tri
     if end.when is None:
         return True
     last = _last_before(each.marks, end.when + later)
-    return last is None or last >= end.when - within
+    return last is None or last >= end.when - within or any(_is_across(gap, end.when) for gap in each.gaps)
+
+
+def _is_across(gap: tuple[Mark, Mark], when: datetime) -> bool:
+    """Return whether lines that were not kept may be right before that moment."""
+    before, after = (mark.when for mark in gap)
+    return before is not None and after is not None and before <= when < after
 
 
 def _is_printed_below(mark: Mark, end: Mark, lines: int) -> bool:

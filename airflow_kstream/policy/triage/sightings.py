@@ -48,7 +48,16 @@ def _of_section(written: WrittenSection, catalogue: Catalogue, noise: Iterable[S
             # One line may name a cause and what a client usually says.
             hits = [hit for hit in hits if not _is_noise(hit, noises) and not _is_tried_again(hit, written)]
         if hits:
-            yield Sighting(name, tuple(mark_of(hit, written) for hit in hits), _count(found, hits))
+            marks = tuple(mark_of(hit, written) for hit in hits)
+            yield Sighting(name, marks, _count(found, hits), _gap(found, marks))
+
+
+def _gap(found: MatchedLines, marks: Sequence[Mark]) -> tuple[Mark, Mark] | None:
+    if found.count <= len(found.kept):
+        return None
+    border = found.first[-1].number
+    before, after = [mark for mark in marks if mark.line <= border], [mark for mark in marks if mark.line > border]
+    return (before[-1], after[0]) if before and after else None
 
 
 def _quiet_records(written: WrittenSection, catalogue: Catalogue) -> set[int]:

@@ -225,6 +225,17 @@ def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
     assert diagnose(scanned, own_catalogue(), runs=True).outcome is DiagnosisOutcome.FINE
 
 
+def test_a_trouble_that_was_kept_of_the_morning_and_of_the_shutdown_went_on_between() -> None:
+    """Of many lines the first and the last are kept: those right before the end are neither."""
+    clocks = [f"09:00:{number}" for number in range(10, 30)]
+    near = [f"17:59:{number}" for number in range(30, 50)]
+    after = [f"18:00:{number}" for number in range(20, 30)]
+    before, late = ("".join(failing(clock, "failed", FULL) for clock in group) for group in (clocks + near, after))
+    assert diagnosed({DRIVER: driver(before, died("18:00:00"), late)}).cause == "disk-full"
+    few = "".join(failing(clock, "failed", FULL) for clock in clocks[:10])
+    assert diagnosed({DRIVER: driver(few, died("18:00:00"), late[: len(late) // 5])}).cause == ""
+
+
 def test_what_a_stream_outlived_for_half_an_hour_it_got_over() -> None:
     words = "Lost task 3.0 in stage 8.0 (TID 9) (nm7 executor 3): " + FULL
     trouble = line("10:00:00", words, "WARN", "TaskSetManager")
