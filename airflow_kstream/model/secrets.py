@@ -111,7 +111,7 @@ class SecretRef:
         return self.secret
 
 
-# Credentials that are no settings: HTTP's, a signed cookie of Hadoop's, the signature or the delegation token in a URL.
+# Credentials outside of settings: HTTP's, a signed cookie of Hadoop's, the signature or the delegation token in a URL.
 # Without the name of its header only what is long is one: `Bearer tokens` is prose.
 _OF_HTTP = (
     re.compile(

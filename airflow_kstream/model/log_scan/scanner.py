@@ -26,15 +26,14 @@ _OPENING = 16 << 10
 _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}".encode()
 # A line without an end is cut here.
 _LARGEST_BLOCK = 64 << 20
-# Of one log: a job can print as many lines that look like titles as it likes, and each section costs memory.
-_MOST_SECTIONS = 100_000
 
 
 class Scanner:
     """The patterns of a catalogue, compiled once; it scans any number of logs.
 
     `heads` matches a line that begins a record with its moment, at its beginning. A hit of a pattern named in `titles`
-    begins a new section with that line as its title.
+    begins a new section with that line as its title, up to `most_sections` of a log: each costs memory, and a job can
+    print as many lines that look like titles as it likes.
     """
 
     def __init__(
@@ -43,10 +42,12 @@ class Scanner:
         heads: str,
         titles: Iterable[str] = (),
         engine: Callable[[Sequence[str]], RegexEngine] = engine_of,
+        most_sections: int = 100_000,
     ) -> None:
         self.patterns = tuple(patterns)
         self.heads = re.compile(heads.encode())
         self.titles = frozenset(titles)
+        self.most_sections = most_sections
         self.engine = engine([pattern.regex for pattern in patterns])
 
     def scan(self, blocks: Iterable[bytes], threads: int = 1) -> list[Section]:
@@ -92,7 +93,7 @@ class Scan:
         """Take the matches of a block, which ends with a line's end unless it is the last."""
         names, titles = self._scanner.patterns, self._scanner.titles
         begins = {line_around(block, at)[0] for number, at in matches if names[number].name in titles}
-        cuts = set(sorted(begins)[: _MOST_SECTIONS - len(self.sections)])
+        cuts = set(sorted(begins)[: self._scanner.most_sections - len(self.sections)])
         if not cuts:
             self._feed_section(block, matches)
             return
@@ -182,7 +183,7 @@ class Scan:
     def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
         """Return number and text of the line that begins the record of the line that begins there; 0 if none does.
 
-        Within a block the lines are asked for in their order.
+        Within a block each line that is looked up is below the one before it, or the same.
         """
         known, head = self._above
         at, earliest = begin, max(begin - LONGEST_RECORD, 0)

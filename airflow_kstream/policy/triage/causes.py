@@ -27,7 +27,8 @@ class TriagePolicy:
 
     A cause that was seen within `at_end` before the end was active until then; one that was seen within `fresh` still
     counts if none was. Ends within `together` of the last one are one end. A cause may stand `below` an end, so many
-    lines at most, where it has no moment. `lines` and `templates` limit what is shown.
+    lines at most, where it has no moment. An unknown trouble after which the job worked for `outlived` is over. `lines`
+    and `templates` limit what is shown.
     """
 
     skew: timedelta = timedelta(seconds=2)
@@ -35,6 +36,7 @@ class TriagePolicy:
     fresh: timedelta = timedelta(minutes=15)
     together: timedelta = timedelta(minutes=2)
     below: int = 100
+    outlived: timedelta = timedelta(minutes=30)
     lines: int = 10
     templates: int = 5
 
@@ -98,9 +100,14 @@ def end_of(seen: Mapping[str, Sightings], policy: TriagePolicy) -> Mark | None:
 
 def outlived(seen: Mapping[str, Sightings]) -> frozenset[str]:
     """Return the causes and consequences after which the job worked for longer than they take to lead to anything."""
-    works = [each for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS]
-    until = max((mark.when for each in works for mark in each.marks if mark.when), default=None)
+    until = worked_until(seen)
     return frozenset(name for name, each in seen.items() if until and _is_outlived(each, until))
+
+
+def worked_until(seen: Mapping[str, Sightings]) -> datetime | None:
+    """Return the moment of the last progress that the logs show, None if they show none."""
+    works = [each for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS]
+    return max((mark.when for each in works for mark in each.marks if mark.when), default=None)
 
 
 def _is_outlived(each: Sightings, until: datetime) -> bool:

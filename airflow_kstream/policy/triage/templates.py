@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from airflow_kstream.model.log_scan.printed import PRINTED
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern, Section
@@ -114,11 +115,18 @@ class _Group:
     new: bool
 
 
-def templates_of(written: Iterable[WrittenSection], catalogue: Catalogue, most: int) -> tuple[Template, ...]:
-    """Return the commonest templates: those that are new first, then by severity, the latest first."""
+def templates_of(
+    written: Iterable[WrittenSection], catalogue: Catalogue, most: int, since: datetime | None = None
+) -> tuple[Template, ...]:
+    """Return the commonest templates: those that are new first, then by severity, the latest first.
+
+    Those that were not seen `since` that moment are left out.
+    """
     groups: dict[str, _Group] = {}
     for each in written:
         for text, severity, mark, new in _unknown(each, catalogue):
+            if since and mark.when and mark.when < since:
+                continue
             group = groups.setdefault(text, _Group(severity, mark, 0, new))
             group.count, group.new = group.count + 1, group.new and new
     ranked = sorted(groups.items(), key=lambda item: (not item[1].new, item[1].severity, -item[1].first.line))

@@ -30,6 +30,7 @@ from airflow_kstream.policy.triage.causes import (
     is_of_application,
     not_after,
     outlived,
+    worked_until,
 )
 from airflow_kstream.policy.triage.relations import with_values
 from airflow_kstream.policy.triage.sightings import in_order, sightings_of
@@ -72,7 +73,9 @@ def diagnose(
         sum(each.section.size for each in written),
         tuple(unread),
     )
-    templates = templates_of(written, catalogue, policy.templates)
+    worked = worked_until(seen)
+    since = worked - policy.outlived if worked and not end else None
+    templates = templates_of(written, catalogue, policy.templates, since)
     facts = _Facts(seen, end, causes, templates, scanned, policy, masters_until(written))
     if _succeeded(seen, policy):
         return Diagnosis(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from airflow_kstream.model.log_scan import scanner
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine, RegexEngine, plain_words
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
@@ -109,9 +108,9 @@ def test_a_record_of_many_lines_is_walked_over_once_whatever_is_found_in_it() ->
     assert {hit.head for hit in section.found["99"].kept} == {BEGINNING}
 
 
-def test_a_job_that_prints_titles_without_end_does_not_take_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, "_MOST_SECTIONS", 3)
-    sections = scanned("LogType:stderr\n" * 10, HyperscanEngine)
+def test_a_job_that_prints_titles_without_end_does_not_take_the_memory() -> None:
+    scanner = Scanner((TITLE,), HEAD, ["title"], most_sections=3)
+    sections = scanner.scan([b"LogType:stderr\n" * 10])
     assert [section.lines for section in sections] == [0, 1, 9]
 
 

@@ -225,6 +225,20 @@ def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
     assert diagnose(scanned, own_catalogue(), runs=True).outcome is DiagnosisOutcome.FINE
 
 
+def test_an_unknown_error_that_the_stream_outlived_for_hours_is_no_failure() -> None:
+    odd = failing("10:00:00", "Slow sink", "com.example.SlowException: 17 ms")
+    assert diagnosed({DRIVER: driver(odd, working("12:00:00"))}).outcome is DiagnosisOutcome.FINE
+    ended = driver(odd, working("12:00:00"), died("12:00:01"))
+    assert diagnosed({DRIVER: ended}).outcome is DiagnosisOutcome.UNKNOWN
+
+
+def test_a_report_to_yarn_that_is_tried_again_ends_nothing() -> None:
+    away = "java.net.ConnectException: Call From nm7/10.0.0.7 to rm1:8030 failed on connection exception"
+    failed = line("10:00:00", f"Reporter thread fails 1 time(s) in a row.\n{away}", "WARN")
+    assert diagnosed({DRIVER: driver(failed)}).cause == "rm-unreachable"
+    assert diagnosed({DRIVER: driver(failed, working("12:00:00"))}).outcome is DiagnosisOutcome.FINE
+
+
 def test_a_trouble_that_was_kept_of_the_morning_and_of_the_shutdown_went_on_between() -> None:
     """Of many lines the first and the last are kept: those right before the end are neither."""
     clocks = [f"09:00:{number}" for number in range(10, 30)]
