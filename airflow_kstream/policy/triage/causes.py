@@ -8,11 +8,12 @@ was seen no later, is that one's consequence. A weak one counts only if no other
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.logs.diagnosis import Mark, Role, Sighting
+from airflow_kstream.model.logs.diagnosis import LogSource, Mark, Role, Sighting
 from airflow_kstream.model.logs.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.triage.relations import related
 from airflow_kstream.policy.triage.sightings import in_order
@@ -181,24 +182,52 @@ def _composed(signature: Signature, seen: Mapping[str, Sightings]) -> tuple[Mark
         return ()
     parts = [seen[part] for part in signature.all_of]
     proof = next((part for part in reversed(parts) if part.signature.kind is SignatureKind.CAUSE), parts[-1])
-    near = signature.within_lines
     others = [part for part in parts if part is not proof]
     told = [*others, *(seen[name] for name in signature.told_by if name in seen)]
     marks = related(signature.relation, proof.marks, [mark for part in told for mark in part.marks])
-    if near is None:
+    if signature.within_lines is None:
         return marks
-    borders = [mark for name in signature.not_across if name in seen for mark in seen[name].marks]
-    return tuple(mark for mark in marks if all(_is_near(mark, part.marks, near, borders) for part in others))
+    borders = _Lines([seen[name] for name in signature.not_across if name in seen])
+    near = [_Lines([part]) for part in others]
+    return tuple(
+        mark for mark in marks if all(_is_near(mark, lines, signature.within_lines, borders) for lines in near)
+    )
 
 
-def _is_near(mark: Mark, others: Iterable[Mark], lines: int, borders: Sequence[Mark]) -> bool:
-    near = (other for other in others if other.source == mark.source and abs(other.line - mark.line) <= lines)
-    return any(not any(_is_between(border, mark, other) for border in borders) for other in near)
+class _Lines:
+    """The lines of sightings by their logs, in order, and where others of them were not kept."""
+
+    def __init__(self, sightings: Sequence[Sightings]) -> None:
+        self.at: dict[LogSource, list[int]] = {}
+        self.gaps: dict[LogSource, list[tuple[int, int]]] = {}
+        for each in sightings:
+            for mark in each.marks:
+                self.at.setdefault(mark.source, []).append(mark.line)
+            for before, after in each.gaps:
+                self.gaps.setdefault(before.source, []).append((before.line, after.line))
+        for lines in self.at.values():
+            lines.sort()
+
+    def nearest(self, mark: Mark) -> Sequence[int]:
+        """Return the last line above the mark, and the first at or below it."""
+        lines = self.at.get(mark.source, [])
+        place = bisect_left(lines, mark.line)
+        return lines[max(place - 1, 0) : place + 1]
+
+    def may_part(self, mark: Mark, line: int) -> bool:
+        """Return whether one of the lines is between the two, the later one included, or may be."""
+        first, last = sorted((mark.line, line))
+        lines = self.at.get(mark.source, [])
+        gaps = self.gaps.get(mark.source, ())
+        return bisect_right(lines, first) < bisect_right(lines, last) or any(
+            before < last and first < after for before, after in gaps
+        )
 
 
-def _is_between(border: Mark, mark: Mark, other: Mark) -> bool:
-    first, last = sorted((mark.line, other.line))
-    return border.source == mark.source and first < border.line <= last
+def _is_near(mark: Mark, others: _Lines, within: int, borders: _Lines) -> bool:
+    """Return whether one of the others is so near. What parts a mark from the nearest parts it from the rest, too."""
+    near = (line for line in others.nearest(mark) if abs(line - mark.line) <= within)
+    return any(not borders.may_part(mark, line) for line in near)
 
 
 def _is_active(each: Sightings, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:
