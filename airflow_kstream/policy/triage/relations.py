@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.model.logs.diagnosis import Mark
+from airflow_kstream.model.logs.diagnosis import LogSource, Mark
 from airflow_kstream.model.logs.log_line import head_of
 from airflow_kstream.model.logs.signature import LineRelation, Signature
 
@@ -26,30 +26,48 @@ _OWN = re.compile(r"(?:application|appattempt|container(?:_e\d+)?)_(\d+_\d+)")
 # Of the same moment, written by two programs.
 _ALIKE = timedelta(seconds=2)
 
-Related = Callable[[Mark, Sequence[Mark]], bool]
+Related = Callable[[Mark], bool]
 
 
-def _after(mark: Mark, others: Sequence[Mark]) -> bool:
-    return any(_is_before(other, mark) for other in others)
+def _after(others: Sequence[Mark]) -> Related:
+    earliest = min((other.when for other in others if other.when), default=None)
+    lines, undated = _first_lines(others), _first_lines(other for other in others if not other.when)
+
+    def is_after(mark: Mark) -> bool:
+        if mark.when is None:
+            return lines.get(mark.source, mark.line + 1) <= mark.line
+        is_later = earliest is not None and earliest <= mark.when
+        return is_later or undated.get(mark.source, mark.line + 1) <= mark.line
+
+    return is_after
 
 
-def _is_before(first: Mark, second: Mark) -> bool:
-    if first.when and second.when:
-        return first.when <= second.when
-    return first.source == second.source and first.line <= second.line
+def _first_lines(marks: Iterable[Mark]) -> Mapping[LogSource, int]:
+    first: dict[LogSource, int] = {}
+    for mark in marks:
+        first[mark.source] = min(mark.line, first.get(mark.source, mark.line))
+    return first
 
 
-def _young_token(mark: Mark, others: Sequence[Mark]) -> bool:
-    """Return whether the token that is refused was made less than a renew interval before."""
-    issued = _date("issueDate", mark.text)
-    if issued and mark.when:
-        return timedelta() <= mark.when - issued < _RENEW_INTERVAL
-    number = _number(mark)
-    made = [other.when for other in others if number and _number(other) == number and other.when]
-    return bool(mark.when and made and timedelta() <= mark.when - max(made) < _RENEW_INTERVAL)
+def _young_token(others: Sequence[Mark]) -> Related:
+    made: dict[str, datetime] = {}
+    for other in others:
+        if other.when and (number := _number(other)):
+            made[number] = max(other.when, made.get(number, other.when))
+
+    def is_young(mark: Mark) -> bool:
+        """Return whether the token that is refused was made less than a renew interval before."""
+        issued = _date("issueDate", mark.text) or made.get(_number(mark)) if mark.when else None
+        return bool(mark.when and issued and timedelta() <= mark.when - issued < _RENEW_INTERVAL)
+
+    return is_young
 
 
-def _aged_token(mark: Mark, others: Sequence[Mark]) -> bool:
+def _aged_token(others: Sequence[Mark]) -> Related:
+    return _is_aged
+
+
+def _is_aged(mark: Mark) -> bool:
     """Return whether the token was past its max-lifetime: renewed up to that, or refused after it."""
     limit = _date("maxDate", mark.text)
     now = _written(_CURRENT, mark.text) or mark.when
@@ -57,15 +75,23 @@ def _aged_token(mark: Mark, others: Sequence[Mark]) -> bool:
     return bool(limit and ((now and now >= limit) or (until and abs(until - limit) <= _ALIKE)))
 
 
-def _of_another_application(mark: Mark, others: Sequence[Mark]) -> bool:
-    """Return whether the application in the line is none of those whose log it is."""
-    named = set(_APPLICATION.findall(mark.text))
-    own = {found for text in (mark.source.file, mark.source.container) for found in _OWN.findall(text)}
-    own |= {found for other in others if other.source == mark.source for found in _OWN.findall(other.text)}
-    return bool(named and own) and not named & own
+def _of_another_application(others: Sequence[Mark]) -> Related:
+    told: dict[LogSource, set[str]] = {}
+    for other in others:
+        told.setdefault(other.source, set()).update(_OWN.findall(other.text))
+
+    def is_of_another(mark: Mark) -> bool:
+        """Return whether the application in the line is none of those whose log it is."""
+        named = set(_APPLICATION.findall(mark.text))
+        own = {found for text in (mark.source.file, mark.source.container) for found in _OWN.findall(text)}
+        own |= told.get(mark.source, set())
+        return bool(named and own) and not named & own
+
+    return is_of_another
 
 
-_RELATIONS: Mapping[LineRelation, Related] = {
+# Each looks at the others once, because there may be thousands of them and of the marks.
+_RELATIONS: Mapping[LineRelation, Callable[[Sequence[Mark]], Related]] = {
     LineRelation.AFTER: _after,
     LineRelation.YOUNG_TOKEN: _young_token,
     LineRelation.AGED_TOKEN: _aged_token,
@@ -77,7 +103,7 @@ def related(relation: LineRelation | None, marks: Iterable[Mark], others: Sequen
     """Return the marks that are in this relation to the others; all of them if there is none to be in."""
     if relation is None:
         return tuple(marks)
-    return tuple(mark for mark in marks if _RELATIONS[relation](mark, others))
+    return tuple(filter(_RELATIONS[relation](others), marks))
 
 
 def _number(mark: Mark) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing, line
@@ -29,6 +31,15 @@ def test_a_token_that_is_younger_than_a_renew_interval_was_cancelled() -> None:
     assert cause(_MADE.format(17), refused()) == "hdfs-token-cancelled"
     assert cause(_MADE.format(16), refused()) == "hdfs-token-not-in-cache"
     assert cause(_MADE.format(17).replace("26/03/01", "26/02/28"), refused()) == "hdfs-token-not-in-cache"
+
+
+def test_the_tokens_of_a_namenode_are_looked_through_once_for_all_containers() -> None:
+    many = {f"container_1_1_01_{number:06}/stderr": driver(refused() * 16) for number in range(2, 100)}
+    namenode = "".join(_MADE.format(number) for number in range(1000, 4000))
+    began = time.process_time()
+    verdict = diagnosed({"namenode.log": namenode, **many, DRIVER: driver(refused(), died("10:17:01"))})
+    assert verdict.cause == "hdfs-token-not-in-cache"
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(("age", "named"), [(1, "hdfs-token-cancelled"), (25, "hdfs-token-not-in-cache")])
