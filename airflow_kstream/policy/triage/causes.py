@@ -8,6 +8,7 @@ was seen no later, is that one's consequence. A weak one counts only if no other
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from airflow_kstream.policy.triage.sightings import in_order
 
 WORKERS = frozenset({Role.EXECUTOR, Role.TASKMANAGER})
 _NO_TIME = timedelta()
+# An id of the catalogue, and what tells one query of Spark's, or one job of Flink's, from another.
+_QUERY_STARTED, _WORKER = "query-started", re.compile(r"\[id = [0-9a-f-]+|for job [0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,14 @@ def outlived(seen: Mapping[str, Sightings]) -> frozenset[str]:
 
 
 def worked_until(seen: Mapping[str, Sightings]) -> datetime | None:
-    """Return the moment of the last progress that the logs show, None if they show none."""
+    """Return the moment of the last progress that the logs show, None if they show none.
+
+    None also of several queries or jobs in one application: another one may work than the one in trouble.
+    """
     works = [each for each in seen.values() if each.signature.kind is SignatureKind.PROGRESS]
+    told = [*works, *([seen[_QUERY_STARTED]] if _QUERY_STARTED in seen else [])]
+    if len({found[0] for each in told for mark in each.marks if (found := _WORKER.search(mark.text))}) > 1:
+        return None
     return max((mark.when for each in works for mark in each.marks if mark.when), default=None)
 
 

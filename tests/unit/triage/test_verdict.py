@@ -271,6 +271,14 @@ def test_a_query_that_ended_is_a_failure_although_another_one_works() -> None:
     assert diagnosed({DRIVER: driver(ended, working("20:00:00"))}).cause == "disk-full"
 
 
+@pytest.mark.parametrize(("second", "cause"), [("5f1e", ""), ("77aa", "pipeline-failed")])
+def test_a_query_that_works_proves_nothing_of_another_one_in_its_application(second: str, cause: str) -> None:
+    begun = [f"Starting orders [id = {of}, runId = 1]. Use hdfs://ns/cp to store." for of in ("5f1e", second)]
+    starts = "".join(line("09:00:00", words, writer="MicroBatchExecution") for words in begun)
+    failed = failing("10:00:00", "DataStreamer Exception", "java.io.IOException: All datanodes are bad. Aborting...")
+    assert diagnosed({DRIVER: driver(starts, failed, working("20:00:00"))}).cause == cause
+
+
 def flink_job(clock: str, job: str, state: str) -> str:
     return line(clock, f"Job {job} ({job * 32}) switched from state RUNNING to {state}.", writer="ExecutionGraph")
 
