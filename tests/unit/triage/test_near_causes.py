@@ -104,7 +104,7 @@ def test_the_programs_own_error_is_named_last_and_never_for_sure() -> None:
 
 def test_an_executor_that_ends_while_its_driver_goes_on_is_no_failure() -> None:
     idle = {EXECUTOR: executor(working("09:30:00"), stopped("09:50:00"))}
-    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "12:00:00"))}).outcome is DiagnosisOutcome.FINE
+    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "10:05:00"))}).outcome is DiagnosisOutcome.FINE
     assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "09:49:59"))}).outcome is DiagnosisOutcome.UNKNOWN
 
 
