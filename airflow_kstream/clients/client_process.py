@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -85,13 +85,13 @@ def run_client(
             )  # fmt: skip
     except OSError as error:
         raise not_started(argv[0], error) from error
-    return _exit_code(client, timeout, withdraws_in), said_in([output])
+    return _exit_code(client, timeout, withdraws_in), said_in(output)
 
 
-def said_in(logs: Iterable[Path]) -> str:
-    """Return what a client wrote there. It has run then: a file that can't be read fails nothing."""
+def said_in(log: Path) -> str:
+    """Return what a client wrote there, or why that can't be read. The client has run, so this fails nothing."""
     try:
-        return "\n".join(log.read_text(errors="replace") for log in logs)
+        return log.read_text(errors="replace")
     except OSError as error:
         return f"what it said can't be read: {error}"
 

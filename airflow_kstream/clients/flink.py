@@ -190,7 +190,7 @@ def _write_conf(submission: Submission, home: Path, folder: Path) -> Path:
 
 
 def _log(conf_dir: Path) -> str:
-    return "\n".join(said_in([path])[-_LONGEST_LOG:] for path in sorted(conf_dir.glob("*.log")))
+    return "\n".join(said_in(path)[-_LONGEST_LOG:] for path in sorted(conf_dir.glob("*.log")))
 
 
 def _java_options(conf_dir: Path) -> Mapping[str, str]:

@@ -102,7 +102,7 @@ def is_wanted(*dag_ids: str) -> bool:
 def declarations(folder: Path, pattern: str) -> list[Path]:
     """Return the files of the pattern, without those that editors keep beside a file that they have open.
 
-    None of a folder that can't be read, of which Path.glob says nothing, unless it can't even be looked at.
+    A folder that can't be read has none: Path.glob says nothing of it, or raises.
     """
     try:
         return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]

@@ -75,6 +75,17 @@ _WEBHOOK = re.compile(
     r"|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/|outlook\.office\.com/webhook/))(?P<value>[^\s\"'<>]+)",
     re.IGNORECASE,
 )
+# Credentials outside of settings: HTTP's, a signed cookie of Hadoop's, the signature or the delegation token in a URL.
+# Without the name of its header only what is long is one: `Bearer tokens` is prose.
+_OF_HTTP = (
+    re.compile(
+        r"(?P<before>\bauthorization[\"']?\s?[:=]\s?[\"']?(?:basic|bearer|negotiate|token)\s"
+        r"|\bbearer\s(?=[\w+/=.~-]{20})|\bhadoop\.auth=[\"']?)[^\s\"'<>;,]+",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<before>[?&](?:delegation|sig|signature|x-(?:amz|goog)-signature)=)[^\s\"'<>&]+", re.IGNORECASE),
+)
+_OPTION = re.compile(r"(?<![\w-])(?P<before>--)(?P<key>[A-Za-z][\w.-]*)(?P<between>\s+)(?P<value>[^\s-]\S*)")
 
 
 @dataclass(frozen=True)
@@ -109,19 +120,6 @@ class SecretRef:
 
     def __str__(self) -> str:
         return self.secret
-
-
-# Credentials outside of settings: HTTP's, a signed cookie of Hadoop's, the signature or the delegation token in a URL.
-# Without the name of its header only what is long is one: `Bearer tokens` is prose.
-_OF_HTTP = (
-    re.compile(
-        r"(?P<before>\bauthorization[\"']?\s?[:=]\s?[\"']?(?:basic|bearer|negotiate|token)\s"
-        r"|\bbearer\s(?=[\w+/=.~-]{20})|\bhadoop\.auth=[\"']?)[^\s\"'<>;,]+",
-        re.IGNORECASE,
-    ),
-    re.compile(r"(?P<before>[?&](?:delegation|sig|signature|x-(?:amz|goog)-signature)=)[^\s\"'<>&]+", re.IGNORECASE),
-)
-_OPTION = re.compile(r"(?<![\w-])(?P<before>--)(?P<key>[A-Za-z][\w.-]*)(?P<between>\s+)(?P<value>[^\s-]\S*)")
 
 
 # A setting's value: text, or a reference to a secret.

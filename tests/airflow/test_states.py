@@ -17,7 +17,7 @@ from airflow_kstream.model.streams.generation import Position
 from airflow_kstream.model.streams.looks import ReachedPositions
 from airflow_kstream.model.streams.stream_policies import WatchPolicy
 from airflow_kstream.model.streams.stream_state import StreamState
-from airflow_kstream.policy.states.due import DETAIL, MOST, VERDICT, Kind, late_after, size
+from airflow_kstream.policy.states.due import DETAIL, MOST, VERDICT, Kind, late_after, rewritten_after, size
 from airflow_kstream.states import recorder
 from airflow_kstream.triggers.awaiting import fired
 from airflow_kstream.triggers.memory import Memory
@@ -168,6 +168,21 @@ def test_rows_that_the_store_always_refuses_delay_no_other(fleet: Fleet) -> None
         await asyncio.sleep(60 * MINUTE)
         for name in names[3:]:
             assert age(fleet, name) <= late_after(len(names)).total_seconds()
+
+    fleet.live(story)
+
+
+def test_rows_that_the_store_refused_for_a_while_have_their_turn_again(fleet: Fleet) -> None:
+    """Those that are refused share one place in a second, too few for a large fleet."""
+    names = [f"s{number}" for number in range(60)]
+    fleet.declare(*names, watch=CALM)
+    fleet.store_refuses = {asset_uri(CONNECTION, name) for name in names}
+
+    async def story() -> None:
+        await asyncio.sleep(20 * MINUTE)
+        fleet.store_refuses = set()
+        await asyncio.sleep(40 * MINUTE)
+        assert max(age(fleet, name) for name in names) <= 1.5 * rewritten_after(len(names))
 
     fleet.live(story)
 

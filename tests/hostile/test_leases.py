@@ -186,13 +186,13 @@ def test_two_runs_of_one_user_still_see_each_other_beside_a_stranger(hdfs: SimHd
 def test_a_file_that_a_stranger_says_was_quiet_for_hours_was_not_seen(hdfs: SimHdfs) -> None:
     told: list[str] = []
     with hdfs.as_user("mallory"):
-        history(hdfs).save(seen(hdfs, hours=5))
+        history(hdfs).save(seen(hdfs, hours=5), hdfs.now())
     assert history(hdfs, told).load() == {}
     assert told == [f"in {OURS} only files of streamer count, so these don't: sightings.json of mallory"]
 
 
 def test_what_our_own_run_saw_yesterday_still_counts(hdfs: SimHdfs) -> None:
-    history(hdfs).save(seen(hdfs, hours=5))
+    history(hdfs).save(seen(hdfs, hours=5), hdfs.now())
     done = journal(hdfs)
     done.asked({FILE: WRITER}, "to learn")
     done.answered({FILE: "its holder is dead"})

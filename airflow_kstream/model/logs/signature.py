@@ -110,12 +110,12 @@ class Signature:
     `not_across` is between them. The lines of the part that proves it, the last cause of them, are in its `relation` to
     those of the others, and of those that it is `told_by`, which may be missing.
 
-    A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late.
-    What the work of a job outlived by that was got over. A
-    `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
-    for how long it had gone on by then, as a group `ms` or `s`. `ends` is whether its lines mark the end of what wrote
-    them, `whole_record` whether noise speaks for all lines of its record. A line doesn't count in a record whose head
-    matches `not_under`. `examples` are lines that it must match, `counterexamples` lines that it must not.
+    A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
+    trouble that the job's work outlives by `within` is over. A `weak` one counts only where no other cause is seen, and
+    each only after `count` lines. `lasted` finds in its line for how long it had gone on by then, as a group `ms` or
+    `s`. `ends` is whether its lines mark the end of what wrote them, `whole_record` whether noise speaks for all lines
+    of its record. A line doesn't count in a record whose head matches `not_under`. `examples` are lines that it must
+    match, `counterexamples` lines that it must not.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -145,7 +145,7 @@ def _is_over(since: timedelta | None, now: timedelta) -> bool:
 
 def why_unfit(health: HdfsHealth) -> str:
     """Return why no recovery should begin on this cluster now, including by a probe; empty if it may."""
-    limit = max(_AWAY, int(_SHARE_AWAY * (health.live + health.dead)))
+    limit = _limit(_AWAY, _SHARE_AWAY, health)
     dangers = (
         (health.safe_mode, "the NameNode is in safe mode"),
         (health.dead > limit, f"{health.dead} DataNodes are dead (limit {limit})"),
@@ -215,6 +215,11 @@ class CircuitBreaker:
 
 def _danger(health: HdfsHealth, first: HdfsHealth) -> str:
     lost = health.dead + health.stale - first.dead - first.stale
-    limit = max(_NEWLY_LOST, int(_SHARE_NEWLY_LOST * (first.live + first.dead)))
+    limit = _limit(_NEWLY_LOST, _SHARE_NEWLY_LOST, first)
     newly = f"{lost} DataNodes were lost since the start (limit {limit})" if lost > limit else ""
     return why_unfit(health) or newly
+
+
+def _limit(least: int, share: float, health: HdfsHealth) -> int:
+    """Return how many DataNodes may be away: a share of all, but at least so many."""
+    return max(least, int(share * (health.live + health.dead)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -102,9 +102,8 @@ def end_of(seen: Mapping[str, Sightings], policy: TriagePolicy) -> Mark | None:
     return next(mark for mark in ordered if mark.when and mark.when >= last - policy.together)
 
 
-def outlived(seen: Mapping[str, Sightings]) -> frozenset[str]:
-    """Return the causes and consequences after which the job worked for longer than they take to lead to anything."""
-    until = worked_until(seen)
+def outlived(seen: Mapping[str, Sightings], until: datetime | None) -> frozenset[str]:
+    """Return what the job, which worked `until` then, outlived by longer than it takes to lead to anything."""
     return frozenset(name for name, each in seen.items() if until and _is_outlived(each, until))
 
 
@@ -140,10 +139,9 @@ class Causes:
     over: tuple[Sightings, ...] = ()
 
 
-def causes_of(seen: Mapping[str, Sightings], end: Mark | None, policy: TriagePolicy) -> Causes:
-    """Return the causes among what was seen. Without an end in the logs all count but those that work outlived."""
+def causes_of(seen: Mapping[str, Sightings], end: Mark | None, past: Container[str], policy: TriagePolicy) -> Causes:
+    """Return the causes among what was seen, those that are `past` as over. Without an end all the others count."""
     causes = [each for each in seen.values() if each.signature.kind is SignatureKind.CAUSE]
-    past = frozenset[str]() if end else outlived(seen)
     active = [each for each in causes if each.name not in past and _is_active(each, end, policy.fresh, policy)]
     # What led to an active one counts, however long ago it was.
     counted = _with_origins(active, causes, policy)

@@ -63,9 +63,13 @@ def diagnose(
     """
     written = written_sections(logs, zone)
     seen = all_seen(sightings_of(written, catalogue), catalogue)
-    past = outlived(seen)
+    worked = worked_until(seen)
+    past = outlived(seen, worked)
     end = end_of({name: each for name, each in seen.items() if name not in past}, policy)
-    causes = causes_of(seen, end, policy)
+    if end:
+        # What matters then is what was active at the end.
+        worked, past = None, frozenset()
+    causes = causes_of(seen, end, past, policy)
     files = {each.source.file for each in written}
     scanned = ScanExtent(
         len(files),
@@ -73,10 +77,8 @@ def diagnose(
         sum(each.section.size for each in written),
         tuple(unread),
     )
-    worked = worked_until(seen)
-    since = worked - policy.outlived if worked and not end else None
-    templates = templates_of(written, catalogue, policy.templates, since)
-    facts = _Facts(seen, end, causes, templates, scanned, policy, masters_until(written))
+    templates = templates_of(written, catalogue, policy.templates, worked and worked - policy.outlived)
+    facts = _Facts(seen, end, past, causes, templates, scanned, policy, masters_until(written))
     if _succeeded(seen, policy):
         return Diagnosis(
             DiagnosisOutcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned
@@ -102,6 +104,7 @@ class _Facts:
 
     seen: Mapping[str, Sightings]
     end: Mark | None
+    past: frozenset[str]
     causes: Causes
     templates: tuple[Template, ...]
     scanned: ScanExtent
@@ -127,8 +130,7 @@ class _Facts:
 
     def unnamed(self, runs: bool) -> Diagnosis:
         # What a daemon's clients leave in its log is not an end of theirs.
-        past = frozenset[str]() if self.end else outlived(self.seen)
-        felt = [each for each in self._consequences() if each.name not in past]
+        felt = [each for each in self._consequences() if each.name not in self.past]
         consequences = [each for each in felt if any(self._ends_it(mark) for mark in each.marks)]
         ended = self.end is not None and self._ends_it(self.end)
         if self._was_asked_to_end():

@@ -6,9 +6,9 @@ Its memory between runs is a file in `state_dir` for each HDFS user that scans.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Literal
 
@@ -68,10 +68,10 @@ class ScanHistory:
             return {}
         return {history.file.path: history for history in written.files}
 
-    def save(self, history: Sequence[FileHistory]) -> None:
+    def save(self, history: Iterable[FileHistory], now: datetime) -> None:
+        """Replace what is remembered; `now` is the NameNode's time. Raises Denied: where it may not write."""
         make_own_folder(self._hdfs, self._folder, FolderKind.LEASES.mode)
-        newest = max((one.steady_until for one in history), default=datetime.max.replace(tzinfo=UTC))
-        kept = [one for one in history if newest - one.steady_until <= _REMEMBERED]
+        kept = [one for one in history if now - one.steady_until <= _REMEMBERED]
         text = _WRITTEN.dump_json(_Written(_VERSION, kept), by_alias=True).decode()
         replace_file(self._hdfs, self._path, text, "640")
 
@@ -250,7 +250,7 @@ class Surveyor:
         """Save what was seen, with what is known of files outside this search."""
         others = (other for other in known.values() if not self._search.admits_row(other.file))
         try:
-            kept.save([*others, *self._seen.values()])
+            kept.save([*others, *self._seen.values()], self.now())
         except Denied as error:
             self._tell(f"this scan is not kept for the next run: {error}")
 

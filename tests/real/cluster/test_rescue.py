@@ -399,7 +399,7 @@ def test_a_run_remembers_its_own_scans_when_another_overwrites_the_history(
     leave_open(minicluster, [path], 1000)
     surveyor = Surveyor(superuser, Search(folder), HASTY, print)
     surveyor.scan()
-    ScanHistory(superuser.base.hdfs, superuser.folder).save([])
+    ScanHistory(superuser.base.hdfs, superuser.folder).save([], superuser.base.hdfs.now())
     (finding,) = surveyor.scan().findings
     assert finding.history.checks == 2
 

@@ -180,7 +180,7 @@ class UnderAcl(SimHdfs):
 
 def test_the_folders_of_a_run_get_their_mode_whatever_the_state_dirs_acl() -> None:
     hdfs = UnderAcl(SimClock())
-    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([])
+    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([], hdfs.now())
     at_work(hdfs, "/data")
     assert [hdfs.modes[folder] for folder in (FOLDER, f"{FOLDER}/audit")] == ["750", "750"]
     assert not hdfs.acls
@@ -190,7 +190,7 @@ def test_folders_that_were_there_keep_the_mode_that_their_user_gave_them(hdfs: S
     """Somebody may let others read the history; each file counts by its own owner."""
     for folder in (FOLDER, f"{FOLDER}/audit"):
         hdfs.make_folder(folder, "755")
-    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([])
+    ScanHistory(cast(Hdfs, hdfs), FOLDER).save([], hdfs.now())
     at_work(hdfs, "/data")
     assert [hdfs.modes[folder] for folder in (FOLDER, f"{FOLDER}/audit")] == ["755", "755"]
 

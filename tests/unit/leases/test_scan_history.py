@@ -37,16 +37,16 @@ def history(hdfs: SimHdfs) -> ScanHistory:
 
 
 def test_what_is_saved_carries_its_version_and_is_read_back(hdfs: SimHdfs) -> None:
-    history(hdfs).save([GROWN])
+    history(hdfs).save([GROWN], START)
     assert json.loads(hdfs.read(FILE))["version"] == 2
     assert history(hdfs).load() == {"/data/a.tmp": GROWN}
 
 
 def test_a_file_that_no_scan_has_measured_for_a_month_is_forgotten(hdfs: SimHdfs) -> None:
-    later = replace(GROWN, file=replace(GROWN.file, path="/data/b.tmp"), steady_until=GROWN.steady_until + MONTH)
-    history(hdfs).save([GROWN, later])
+    later = replace(GROWN, file=replace(GROWN.file, path="/data/b.tmp"), steady_until=GROWN.steady_until + MINUTE)
+    history(hdfs).save([GROWN, later], GROWN.steady_until + MONTH)
     assert history(hdfs).load().keys() == {"/data/a.tmp", "/data/b.tmp"}
-    history(hdfs).save([GROWN, replace(later, steady_until=later.steady_until + MINUTE)])
+    history(hdfs).save([GROWN, later], later.steady_until + MONTH)
     assert history(hdfs).load().keys() == {"/data/b.tmp"}
 
 

@@ -229,8 +229,9 @@ def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
 def test_an_unknown_error_that_the_stream_outlived_for_hours_is_no_failure() -> None:
     odd = failing("10:00:00", "Slow sink", "com.example.SlowException: 17 ms")
     assert diagnosed({DRIVER: driver(odd, working("12:00:00"))}).outcome is DiagnosisOutcome.FINE
-    ended = driver(odd, working("12:00:00"), died("12:00:01"))
-    assert diagnosed({DRIVER: ended}).outcome is DiagnosisOutcome.UNKNOWN
+    ended = diagnosed({DRIVER: driver(odd, working("12:00:00"), died("12:00:01"))})
+    assert ended.outcome is DiagnosisOutcome.UNKNOWN
+    assert any("SlowException" in template.text for template in ended.templates), "it may be why"
 
 
 def test_a_report_to_yarn_that_is_tried_again_ends_nothing() -> None:
